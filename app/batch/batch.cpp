@@ -81,6 +81,7 @@ struct Setup {
   JsonlReader& reader;
   BatchPreparer& preparer;
   const Json& settings;
+  std::shared_ptr<FileClaim> claim;  // of the output
 };
 
 int dry_run(const Setup& s) {
@@ -128,7 +129,8 @@ std::string report(const JobProgress& progress, const SchedulerCounts& work, siz
 int compute(const Setup& s) {
   const BatchFlags& flags = s.flags;
   JobRun job(flags, s.reader, s.settings,
-             {.text = flags.text,
+             {.claim = s.claim,
+              .text = flags.text,
               .in_order = !flags.unordered,
               .lines = count_lines(flags, s.reader.size())});
   const Executors executors = make_executors(s.model.opened.model, s.limits.run, s.devices);
@@ -152,7 +154,7 @@ int batch(BatchFlags& flags) {
   flags.model.run.reproducible = flags.reproducible;
   std::vector<Device> devices = parse_devices(flags.devices, flags.model.device);
   check_job_flags(flags);
-  if (!flags.dry_run) check_job_output(flags);
+  const std::shared_ptr<FileClaim> claim = flags.dry_run ? nullptr : claim_job_output(flags);
   JsonlReader reader(flags.input, flags.range());
   const BatchModel model = open_batch_model(flags.model, flags.chat_template);
   const ModelConfig& config = model.opened.model.config;
@@ -165,7 +167,7 @@ int batch(BatchFlags& flags) {
   Json settings = model.hashes;
   settings["context"] = limits.run.context;
   settings.update(batch_settings(flags, params));
-  const Setup setup{flags, model, limits, devices, reader, preparer, settings};
+  const Setup setup{flags, model, limits, devices, reader, preparer, settings, claim};
   return flags.dry_run ? dry_run(setup) : compute(setup);
 }
 

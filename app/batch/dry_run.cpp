@@ -54,9 +54,7 @@ BatchCensus take_census(JobInput& input, BatchPreparer& preparer, int64_t contex
     std::fprintf(stderr, "skald: line %lld: %s: %s\n", static_cast<long long>(job->line),
                  job->problem->code.c_str(), printable(job->problem->message, 300).c_str());
   }
-  if (interrupted_by()) {
-    fail(static_cast<Exit>(128 + interrupted_by()), "interrupted while reading the input");
-  }
+  if (interrupted_by()) fail_interrupted("while reading the input");
   if (census.bad > kShown) {
     std::fprintf(stderr, "skald: and %s\n", counted(census.bad - kShown, "more bad line").c_str());
   }

@@ -155,7 +155,10 @@ class Pipeline {
   void watch() {
     while (!finished_) {
       std::this_thread::sleep_for(kLook);
-      if (interrupted_by()) stop();
+      if (interrupted_by()) {
+        stop();
+        run_.job.writer().give_up();  // a long step must not keep results from the file
+      }
       if (stopped_ && error()) return;
       run_.job.show_progress();
     }

@@ -5,6 +5,7 @@
 
 #include "app/chat/program.h"
 #include "app/files/atomic_file.h"
+#include "app/files/claim.h"
 #include "app/generate/chat_flags.h"
 #include "app/generate/constraint.h"
 #include "app/generate/constraint_flags.h"
@@ -74,7 +75,9 @@ int chat(ChatCommandFlags& flags) {
          "no model given, and the bundled one only continues stories; 'skald chat -hf llama3.2' "
          "gets a model that talks (2 GB), 'skald chat model.gguf' takes one of yours");
   }
-  if (!flags.session.empty()) check_writable(flags.session);  // before the model loads
+  // Before the model loads.
+  const std::shared_ptr<FileClaim> claim = claim_file(flags.session);
+  if (!flags.session.empty()) check_writable(flags.session);
 
   const std::optional<grammar::Rules> rules = constraint_rules(flags.constraint);
 

@@ -33,6 +33,7 @@ ChatProgram::ChatProgram(const ChatParts& parts, ChatSettings s)
 int ChatProgram::run() {
   if (interrupted_by()) return 128 + interrupted_by();  // while the model was loading
   const auto save_all = [&] {
+    take_time_to_end();
     if (parts_.session) parts_.session->save(dialogue());
   };
   int code = 0;

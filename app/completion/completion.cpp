@@ -1,12 +1,10 @@
 // skald completion and skald man: print shell completion scripts and manual pages, or install them.
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
 
 #include "app/completion/command_line.h"
 #include "app/completion/completion_scripts.h"
 #include "app/completion/man_page.h"
+#include "app/files/atomic_file.h"
 #include "app/model/find_model.h"
 #include "app/program/command.h"
 #include "app/program/commands.h"
@@ -22,10 +20,9 @@ namespace fs = std::filesystem;
 void write_file(const fs::path& file, const std::string& text) {
   std::error_code error;
   fs::create_directories(file.parent_path(), error);
-  std::ofstream out(file, std::ios::binary | std::ios::trunc);
-  if (!(out << text).flush()) {
-    fail(Exit::Failed, printable(file.string()), ": cannot be written: ", std::strerror(errno));
-  }
+  AtomicFile out(file, {.mode = 0666});
+  out.write(text);
+  out.commit();
 }
 
 struct Shell {

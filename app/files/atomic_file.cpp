@@ -56,19 +56,19 @@ void AtomicFile::check_place() const {
   const std::string name = printable(path_.string());
   std::error_code error;
   if (path_.filename().empty() || fs::is_directory(path_, error)) {
-    fail(options_.bad_path, name, ": is a folder, no regular file; name the file to be written");
+    fail(Exit::Failed, name, ": is a folder, no regular file; name the file to be written");
   }
   if (!fs::is_directory(folder_of(path_), error)) {
-    fail(options_.bad_path, name, ": cannot be written: there is no folder '",
+    fail(Exit::Failed, name, ": cannot be written: there is no folder '",
          printable(folder_of(path_).string()), "'");
   }
   const fs::file_status status = fs::status(path_, error);
   if (!fs::exists(status)) return;
   if (!fs::is_regular_file(status)) {
-    fail(options_.bad_path, name, ": is no regular file and cannot be replaced");
+    fail(Exit::Failed, name, ": is no regular file and cannot be replaced");
   }
   if (!options_.replace) {
-    fail(options_.bad_path, name, ": is there already; --force replaces it");
+    fail(Exit::Usage, name, ": is there already; --force replaces it");
   }
 }
 
@@ -128,10 +128,7 @@ void AtomicFile::commit() {
   if (result != 0) fail_to("cannot be given its name", errno);
   ::close(fd_);
   fd_ = -1;
-  const int folder = ::open(folder_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (folder < 0) return;
-  ::fsync(folder);  // the file is whole even where a folder cannot be brought to the disk
-  ::close(folder);
+  sync_folder_of(path_);
 }
 
 void check_writable(const fs::path& path) { AtomicFile{path}; }

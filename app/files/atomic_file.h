@@ -21,16 +21,15 @@
 namespace skald {
 
 struct AtomicFileOptions {
-  mode_t mode = 0600;            // less the umask; 0600: only the user may read the file
-  bool replace = true;           // false: a file that is there already is an Error
-  int64_t reserve = 0;           // bytes of disk space to take at once
-  Exit bad_path = Exit::Failed;  // the code of Errors about the path
+  mode_t mode = 0600;   // less the umask; 0600: only the user may read the file
+  bool replace = true;  // false: a file that is there already is an Error(Exit::Usage)
+  int64_t reserve = 0;  // bytes of disk space to take at once
 };
 
 class AtomicFile {
  public:
-  // A symbolic link stays; its target is replaced. Throws Error where the file cannot be made, and
-  // where the disk does not have the space to reserve: now, not after an hour of work.
+  // A symbolic link stays; its target is replaced. Throws Error(Exit::Failed) where the file cannot
+  // be made, and where the disk does not have the space to reserve: now, not after an hour of work.
   explicit AtomicFile(const std::filesystem::path& path, const AtomicFileOptions& options = {});
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;

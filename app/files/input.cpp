@@ -12,6 +12,7 @@
 #include <cstring>
 #include <utility>
 
+#include "app/files/open.h"
 #include "app/files/signals.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
@@ -22,6 +23,7 @@ namespace {
 
 // More than any context holds. An endless pipe must not fill the memory.
 constexpr size_t kMostBytes = size_t{256} << 20;
+constexpr int kPollMilliseconds = 100;  // between looks at whether the program was interrupted
 
 int hex_digit(char c) {
   if (c >= '0' && c <= '9') return c - '0';
@@ -36,12 +38,8 @@ class WaitingHint {
  public:
   WaitingHint(int fd, std::string name) : fd_(isatty(fd) == 1 ? -1 : fd), name_(std::move(name)) {}
 
-  void before_read() {
-    if (fd_ < 0) return;
-    const auto waited = std::chrono::steady_clock::now() - start_;
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(kPatience - waited);
-    pollfd ready = {fd_, POLLIN, 0};
-    if (poll(&ready, 1, static_cast<int>(std::max<int64_t>(left.count(), 0))) != 0) return;
+  void look() {
+    if (fd_ < 0 || std::chrono::steady_clock::now() - start_ < kPatience) return;
     std::fprintf(stderr, "skald: waiting for the end of %s%s\n", name_.c_str(),
                  fd_ == STDIN_FILENO ? "; where nothing will come, add < /dev/null" : "");
     fd_ = -1;
@@ -59,9 +57,12 @@ std::string read_all(int fd, const std::string& name) {
   WaitingHint hint(fd, name);
   char part[1 << 16];
   while (true) {
-    hint.before_read();
-    if (interrupted_by()) {
-      fail(static_cast<Exit>(128 + interrupted_by()), "interrupted while reading ", name);
+    if (interrupted_by()) fail_interrupted("while reading " + name);
+    // read() alone would miss a signal that came just before it.
+    pollfd ready = {fd, POLLIN, 0};
+    if (poll(&ready, 1, kPollMilliseconds) <= 0) {
+      hint.look();
+      continue;
     }
     const ssize_t count = read(fd, part, sizeof part);
     if (count == 0) return text;
@@ -82,7 +83,7 @@ std::string read_all(int fd, const std::string& name) {
 std::string read_bytes(const std::string& file) {
   if (file == "-") return read_all(STDIN_FILENO, "stdin");
   const std::string name = printable(file);
-  const int fd = open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  const int fd = open_waiting(file, O_RDONLY);
   if (fd < 0) fail(Exit::Usage, name, ": cannot be opened: ", std::strerror(errno));
   struct stat status = {};
   fstat(fd, &status);

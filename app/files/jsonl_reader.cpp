@@ -10,6 +10,7 @@
 #include <charconv>
 #include <cstring>
 
+#include "app/files/open.h"
 #include "app/files/signals.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
@@ -55,7 +56,7 @@ JsonlReader::JsonlReader(const std::string& file, LineRange range, JsonlLimits l
     fd_ = STDIN_FILENO;
     return;
   }
-  fd_ = open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  fd_ = open_waiting(file, O_RDONLY);
   if (fd_ < 0) fail(Exit::Usage, name_, ": cannot be opened: ", std::strerror(errno));
   owned_ = true;
   struct stat status = {};
@@ -84,9 +85,9 @@ bool JsonlReader::ends_early() const { return stopped_ || interrupted_by() != 0;
 
 bool JsonlReader::fill() {
   while (!ends_early()) {
-    // read() alone would not wake for a signal that came to another thread.
+    // read() alone would not wake for a signal that came to another thread, or just before it.
     pollfd ready{fd_, POLLIN, 0};
-    if (poll(&ready, 1, kPollMilliseconds) == 0) continue;
+    if (poll(&ready, 1, kPollMilliseconds) <= 0) continue;
     const ssize_t count = read(fd_, buffer_.data(), buffer_.size());
     if (count >= 0) {
       begin_ = 0;

@@ -1,7 +1,6 @@
 #include "app/files/output_file.h"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -9,6 +8,7 @@
 #include <utility>
 
 #include "app/files/atomic_file.h"
+#include "app/files/open.h"
 #include "app/files/write.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
@@ -57,13 +57,15 @@ void check_output(const std::string& path, Existing existing) {
   if (regular && path != "-" && existing == Existing::Refuse) fail_there(printable(path));
 }
 
-OutputFile::OutputFile(const std::string& path, Existing existing)
+OutputFile::OutputFile(const std::string& path, Existing existing, std::shared_ptr<FileClaim> claim)
     : path_(path),
       name_(path == "-" && existing != Existing::Replace ? "stdout" : printable(path)),
-      existing_(existing) {
+      existing_(existing),
+      claim_(std::move(claim)) {
   if (path == "-" && existing != Existing::Replace) {
     fd_ = STDOUT_FILENO;
   } else {
+    if (!claim_) claim_ = claim_file(path);
     open_file();
   }
 }
@@ -81,32 +83,24 @@ struct stat OutputFile::status() const {
 void OutputFile::open_file() {
   constexpr mode_t kMode = 0666;  // less the umask
   if (existing_ == Existing::Replace) {
-    fd_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, kMode);
+    fd_ = open_waiting(path_, O_WRONLY | O_CREAT | O_TRUNC, kMode);
   } else {
-    const int flags = O_RDWR | O_APPEND | O_CLOEXEC;
-    fd_ = open(path_.c_str(), flags | O_CREAT | O_EXCL, kMode);
+    const int flags = O_RDWR | O_APPEND;
+    fd_ = open_waiting(path_, flags | O_CREAT | O_EXCL, kMode);
+    named_ = fd_ < 0;
     if (fd_ < 0 && errno == EEXIST) {
       struct stat there = {};
       const bool regular = stat(path_.c_str(), &there) != 0 || S_ISREG(there.st_mode);
       if (regular && existing_ == Existing::Refuse) fail_there(name_);
       // A pipe or a device cannot be read back.
-      fd_ = open(path_.c_str(), regular ? flags | O_CREAT : O_WRONLY | O_CLOEXEC, kMode);
+      fd_ = open_waiting(path_, regular ? flags | O_CREAT : O_WRONLY, kMode);
     }
   }
-  if (fd_ < 0) fail(Exit::Usage, name_, ": cannot be written: ", std::strerror(errno));
+  if (fd_ < 0) fail(Exit::Failed, name_, ": cannot be written: ", std::strerror(errno));
   owned_ = true;
   const struct stat opened = status();
   file_ = S_ISREG(opened.st_mode);
   bytes_ = file_ ? opened.st_size : 0;
-  if (file_ && existing_ != Existing::Replace) lock();
-}
-
-void OutputFile::lock() {
-  // Some network file systems have no locks. The file is then not locked.
-  if (flock(fd_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-    close(std::exchange(fd_, -1));
-    fail(Exit::Usage, name_, ": another skald is writing to it");
-  }
 }
 
 void OutputFile::fail_write(int error, const char* advice) const {
@@ -143,6 +137,7 @@ void OutputFile::finish() {
   flush();
   // Some file systems say only here that the disk is full.
   if (owned_ && close(std::exchange(fd_, -1)) != 0 && errno != EINTR) fail_write(errno);
+  claim_.reset();
 }
 
 std::string OutputFile::read(int64_t offset, int64_t most) const {
@@ -170,6 +165,7 @@ void OutputFile::truncate(int64_t bytes) {
 void OutputFile::sync() {
   // Pipes and terminals cannot be synchronized.
   if (file_ && fdatasync(fd_) != 0 && errno != EINVAL) fail_write(errno);
+  if (file_ && !std::exchange(named_, true)) sync_folder_of(path_);
 }
 
 void OutputFile::rearrange(std::span<const int64_t> line_starts) {

@@ -6,14 +6,17 @@
 #include <sys/stat.h>
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 
+#include "app/files/claim.h"
+
 namespace skald {
 
 // What happens to a file that is there already. Only regular files are refused or continued.
-//   Refuse    Error(Exit::Usage)
+//   Refuse    Error(Exit::Usage): the user may want to keep it
 //   Continue  new lines go behind the old ones (--resume, --checkpoint)
 //   Replace   the old content is gone
 enum class Existing { Refuse, Continue, Replace };
@@ -24,9 +27,10 @@ void check_output(const std::string& path, Existing existing);
 
 class OutputFile {
  public:
-  // "-" is stdout, but not with Replace. Throws Error(Exit::Usage) where the file cannot be opened.
-  // Locks a file that it does not replace: a second skald that would append is refused.
-  OutputFile(const std::string& path, Existing existing);
+  // "-" is stdout, but not with Replace. Throws Error(Exit::Failed) where the file cannot be
+  // opened, or another process is writing to it. `claim`: the caller has claimed the file already.
+  OutputFile(const std::string& path, Existing existing,
+             std::shared_ptr<FileClaim> claim = nullptr);
   ~OutputFile();
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
@@ -36,7 +40,7 @@ class OutputFile {
   int64_t append(std::string_view line);
 
   // Buffered bytes, for large results. finish() writes the rest and closes; what the buffer holds
-  // without finish() is lost.
+  // without finish() is lost. Other processes may write to the file from then on.
   void write(std::string_view bytes);
   void flush();
   void finish();
@@ -60,13 +64,14 @@ class OutputFile {
 
  private:
   void open_file();
-  void lock();
   [[noreturn]] void fail_write(int error, const char* advice = "") const;
 
   std::string path_, name_;
   Existing existing_;
+  std::shared_ptr<FileClaim> claim_;
   int fd_ = -1;
   bool owned_ = false, file_ = false;
+  bool named_ = true;  // the folder's entry of the file is on the disk
   int64_t bytes_ = 0;
   std::string line_;     // the line that append() is writing
   std::string pending_;  // what write() has buffered

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "app/files/signals.h"
-#include "engine/base/error.h"
 
 namespace skald {
 namespace {
@@ -34,9 +33,7 @@ int64_t read_whole_lines(const std::string& path,
     if (line.offset + line.bytes + 1 > reader.bytes_read()) return line.number;
     take(line);
   }
-  if (interrupted_by()) {
-    fail(static_cast<Exit>(128 + interrupted_by()), "interrupted while reading ", reader.name());
-  }
+  if (interrupted_by()) fail_interrupted("while reading " + reader.name());
   return 0;
 }
 

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -13,7 +14,13 @@
 namespace skald {
 namespace {
 
-volatile sig_atomic_t stop_signal = 0, suspended = 0, resized = 0;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr int kPatienceMilliseconds = 30000;  // everything takes much longer
+#else
+constexpr int kPatienceMilliseconds = 800;
+#endif
+
+volatile sig_atomic_t stop_signal = 0, ending = 0, suspended = 0, resized = 0;
 void (*volatile restore_terminal)() = nullptr;
 
 // Every handled signal writes a byte here, which wakes wait_readable() even if the signal came just
@@ -30,10 +37,23 @@ void wake() {
   _exit(code);
 }
 
+void set_alarm(int milliseconds) {  // 0: none
+  const itimerval time = {{}, {milliseconds / 1000, milliseconds % 1000 * 1000}};
+  setitimer(ITIMER_REAL, &time, nullptr);
+}
+
 void on_stop(int signal) {
   if (stop_signal != 0) end_at_once(128 + signal);
   stop_signal = signal;
+  if (!ending && !(restore_terminal && signal == SIGINT)) set_alarm(kPatienceMilliseconds);
   wake();
+}
+
+void on_alarm(int) {
+  if (stop_signal == 0 || ending) return;
+  constexpr std::string_view kMessage = "\nskald: interrupted\n";
+  if (write(STDERR_FILENO, kMessage.data(), kMessage.size()) < 0) _exit(128 + stop_signal);
+  end_at_once(128 + stop_signal);
 }
 
 // Another program has cut a mapped model file short, so that it cannot be read any more.
@@ -73,13 +93,29 @@ void install_signal_handlers() {
   }
   handle(SIGINT, on_stop);
   handle(SIGTERM, on_stop);
+  handle(SIGALRM, on_alarm, SA_RESTART);
   handle(SIGBUS, on_bus_error);
   handle(SIGPIPE, SIG_IGN);  // write() reports these two instead
   handle(SIGXFSZ, SIG_IGN);
 }
 
 int interrupted_by() { return stop_signal; }
-void forget_interrupt() { stop_signal = 0; }
+
+void forget_interrupt() {
+  stop_signal = 0;
+  set_alarm(0);
+}
+
+void take_time_to_end() {
+  ending = 1;
+  set_alarm(0);
+}
+
+void fail_interrupted(std::string_view doing) {
+  const int signal = stop_signal != 0 ? stop_signal : SIGINT;
+  const bool word = !doing.empty() && doing.front() != ';';
+  fail(static_cast<Exit>(128 + signal), "interrupted", word ? " " : "", doing);
+}
 
 bool wait_readable(int fd) {
   pollfd ready[2] = {{fd, POLLIN, 0}, {wake_pipe[0], POLLIN, 0}};

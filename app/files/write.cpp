@@ -1,5 +1,6 @@
 #include "app/files/write.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <unistd.h>
 
@@ -27,6 +28,14 @@ int write_all(int fd, std::string_view bytes, int64_t offset) {
     }
   }
   return 0;
+}
+
+void sync_folder_of(const std::filesystem::path& file) {
+  const std::filesystem::path folder = file.has_parent_path() ? file.parent_path() : ".";
+  const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return;
+  ::fsync(fd);
+  ::close(fd);
 }
 
 }  // namespace skald

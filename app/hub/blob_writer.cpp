@@ -97,6 +97,7 @@ BlobWriter::Check BlobWriter::finish() {
   if (::rename(path_.c_str(), blob.c_str()) != 0 && ::access(blob.c_str(), R_OK) != 0) {
     fail_to("cannot be renamed", errno);
   }
+  sync_folder_of(blob);
   return Check::Good;
 }
 

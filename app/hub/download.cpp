@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "app/files/signals.h"
 #include "app/hub/blob_writer.h"
 #include "app/hub/file_lock.h"
 #include "engine/base/error.h"
@@ -74,8 +75,7 @@ class Work {
     const bool interrupted = download_.stop();
     if (problem_) std::rethrow_exception(problem_);
     if (interrupted && !all_done()) {
-      fail(Exit::Interrupted,
-           "interrupted; what has arrived is kept, and the same command goes on from there");
+      fail_interrupted("; what has arrived is kept, and the same command goes on from there");
     }
   }
 

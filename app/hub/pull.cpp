@@ -242,7 +242,7 @@ PulledModel pull(const HubSettings& settings, const HubReference& reference,
     return Pull(settings, reference, options).run();
   } catch (const HttpFailure& failure) {
     if (failure.kind() != HttpFailure::Kind::Stopped) throw;
-    fail(Exit::Interrupted, "interrupted; what has arrived is kept, and the same command goes on");
+    fail_interrupted("; what has arrived is kept, and the same command goes on");
   }
 }
 

@@ -21,7 +21,7 @@ bool ask(const std::string& question) {
     while (c != '\n') {
       if (!wait_readable(STDIN_FILENO)) {
         std::fputc('\n', stderr);
-        fail(Exit::Interrupted, "interrupted");
+        fail_interrupted("");
       }
       if (::read(STDIN_FILENO, &c, 1) <= 0) return false;  // the end of the input is no yes
       if (c != '\n') line += c;

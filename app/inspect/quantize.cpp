@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "app/files/atomic_file.h"
+#include "app/files/claim.h"
 #include "app/files/signals.h"
 #include "app/inspect/quantize_plan.h"
 #include "app/model/open.h"
@@ -26,7 +27,8 @@ struct QuantizeFlags : ModelName {
   bool requantize = false, force = false, dry_run = false, tensors = false, json = false;
 };
 
-constexpr int64_t kSliceBytes = 32 << 20;  // bytes of a tensor that are converted at a time
+// Bytes of a tensor that are converted at a time: Ctrl-C waits for a slice.
+constexpr int64_t kSliceBytes = 8 << 20;
 
 int64_t slice_rows(const MadeTensor& tensor) {
   const int64_t row = std::max(tensor.source.row_bytes, row_bytes(tensor.type, tensor.cols()));
@@ -107,10 +109,9 @@ int quantize(QuantizeFlags& flags) {
   if (!flags.dry_run) {
     check_other_file(opened, flags.out);
     opened.model.weights->check_whole();
-    AtomicFile file(flags.out, {.mode = 0666,
-                                .replace = flags.force,
-                                .reserve = plan.head.file_bytes(),
-                                .bad_path = Exit::Usage});
+    const FileClaim claim(flags.out);
+    AtomicFile file(flags.out,
+                    {.mode = 0666, .replace = flags.force, .reserve = plan.head.file_bytes()});
     if (!write_tensors(opened, plan, flags.threads, file)) return 128 + interrupted_by();
     opened.model.weights->check_whole();  // the source did not change meanwhile
     // The head is written last, so that the file of a killed run cannot be read as a model.

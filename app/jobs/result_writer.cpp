@@ -9,7 +9,7 @@ namespace skald {
 
 ResultWriter::ResultWriter(const ResultWriterOptions& options)
     : options_(options),
-      output_(options.path, options.resume ? Existing::Continue : Existing::Refuse) {
+      output_(options.path, options.resume ? Existing::Continue : Existing::Refuse, options.claim) {
   if (!options.resume) return;
   if (!output_.is_file()) {
     fail(Exit::Usage, output_.name(), ": is no file, and --resume needs one; leave --resume out");

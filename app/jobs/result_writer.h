@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -19,6 +20,7 @@ struct ResultWriterOptions {
   std::string path;  // "-": stdout
   bool resume = false;
   bool in_order = true;
+  std::shared_ptr<FileClaim> claim = nullptr;  // of the file, where the caller has one
 };
 
 class ResultWriter {

@@ -50,8 +50,10 @@ void check_job_flags(JobFlags& flags) {
   }
 }
 
-void check_job_output(const JobFlags& flags) {
+std::shared_ptr<FileClaim> claim_job_output(const JobFlags& flags) {
+  std::shared_ptr<FileClaim> claim = claim_file(flags.output);
   check_output(flags.output, flags.resume ? Existing::Continue : Existing::Refuse);
+  return claim;
 }
 
 JobRun::JobRun(const JobFlags& flags, JsonlReader& reader, Json settings,
@@ -65,8 +67,10 @@ JobRun::JobRun(const JobFlags& flags, JsonlReader& reader, Json settings,
                 options.lines, counts_) {}
 
 void JobRun::begin(const Json& run) {
-  writer_.emplace(ResultWriterOptions{
-      .path = flags_.output, .resume = flags_.resume, .in_order = options_.in_order});
+  writer_.emplace(ResultWriterOptions{.path = flags_.output,
+                                      .resume = flags_.resume,
+                                      .in_order = options_.in_order,
+                                      .claim = options_.claim});
   check_not_the_input(reader_, writer_->output());
   if (writer_->output().is_file()) manifest_.begin(run);
   input_.emplace(reader_, &*writer_, options_.text, settings_);
@@ -99,9 +103,11 @@ std::string JobRun::closing_text() const {
 int JobRun::execute(const std::function<void()>& work, const std::function<Json()>& more) {
   try {
     work();
+    take_time_to_end();
     interrupted_by() ? writer_->give_up() : writer_->finish();
   } catch (const Error& error) {
     progress_.clear();
+    take_time_to_end();
     try {
       writer_->give_up();
       end(static_cast<int>(error.code()), more());

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -34,14 +35,15 @@ inline constexpr const char* kJobFiles = "Input and output";  // the flags' grou
 // -m, [MODEL], -i with this help, -o, --resume, --lines, -q.
 void add_job_flags(Command& command, JobFlags& flags, const std::string& input_help);
 
-// Call these before anything is read. They throw Error(Exit::Usage): the first for a model that is
-// given twice and for a terminal as the input, the second for an output that exists without
-// --resume.
+// Call these before anything is read. The first throws Error(Exit::Usage) for a model that is given
+// twice and for a terminal as the input. The second claims the output, and throws
+// Error(Exit::Usage) for one that exists without --resume.
 void check_job_flags(JobFlags& flags);
-void check_job_output(const JobFlags& flags);
+std::shared_ptr<FileClaim> claim_job_output(const JobFlags& flags);
 
 struct JobRunOptions {
-  bool text = false;  // a line is a text, not JSON
+  std::shared_ptr<FileClaim> claim;  // of the output
+  bool text = false;                 // a line is a text, not JSON
   bool in_order = true;
   int64_t lines = -1;  // lines of the input, for the progress; -1: not known
 };

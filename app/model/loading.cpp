@@ -85,7 +85,7 @@ Model make_weights(const Model& model, int threads) {
   MakeOptions options;
   options.threads = threads;
   options.progress = [&](int64_t bytes, int64_t of, std::string_view tensor) {
-    if (interrupted_by()) fail(Exit::Interrupted, "interrupted while making the model's weights");
+    if (interrupted_by()) fail_interrupted("while making the model's weights");
     progress.show(bytes, of, tensor);
   };
   return made_model(model, options);

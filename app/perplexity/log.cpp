@@ -106,9 +106,10 @@ PplTotal merge_ppl_logs(const std::vector<std::string>& paths) {
   return total;
 }
 
-PplCheckpoint::PplCheckpoint(const std::string& path, PplTotal& total, ChunkRange range,
+PplCheckpoint::PplCheckpoint(const std::string& path, std::shared_ptr<FileClaim> claim,
+                             PplTotal& total, ChunkRange range,
                              const std::function<void(const PplChunk&)>& on_chunk)
-    : output_(path, Existing::Continue) {
+    : output_(path, Existing::Continue, std::move(claim)) {
   if (!output_.is_file()) {
     fail(Exit::Usage, "--checkpoint ", output_.name(),
          ": expected a regular file, since it is read again");

@@ -39,8 +39,8 @@ class PplCheckpoint {
  public:
   // Adds the chunks that an earlier run with the same settings wrote to `total`, and calls on_chunk
   // for each. Throws unless they are the first chunks of `range`.
-  PplCheckpoint(const std::string& path, PplTotal& total, ChunkRange range,
-                const std::function<void(const PplChunk&)>& on_chunk);
+  PplCheckpoint(const std::string& path, std::shared_ptr<FileClaim> claim, PplTotal& total,
+                ChunkRange range, const std::function<void(const PplChunk&)>& on_chunk);
   void add(const PplChunk& chunk);
 
  private:

@@ -118,6 +118,7 @@ std::string progress_text(const PplTotal& total, int64_t chunks, const RunPace& 
 }
 
 int compute(const PplFlags& flags) {
+  const std::shared_ptr<FileClaim> claim = claim_file(flags.checkpoint);  // before a long reading
   Progress reading(progress_style());
   PplJob job(flags, reading);
   const auto [first, last] = job.range();
@@ -127,7 +128,7 @@ int compute(const PplFlags& flags) {
   StandardOutput out;
   if (flags.llama_format) print_llama_head(job, job.executor());
   if (!flags.checkpoint.empty()) {
-    checkpoint.emplace(flags.checkpoint, total, job.range(), [&](const PplChunk& chunk) {
+    checkpoint.emplace(flags.checkpoint, claim, total, job.range(), [&](const PplChunk& chunk) {
       outputs.add(chunk);
       if (flags.llama_format) out.write(llama_running(total));
     });
@@ -158,6 +159,7 @@ int compute(const PplFlags& flags) {
   };
   run.keep_going = [] { return !interrupted_by(); };
   const bool finished = run_perplexity(run);
+  take_time_to_end();
   progress.clear();
   if (!finished) {
     std::fprintf(stderr, "skald: stopped after %lld of %s%s\n",

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "app/files/signals.h"
 #include "app/perplexity/text_cut.h"
 #include "engine/base/error.h"
 #include "engine/base/sha256.h"
@@ -37,7 +38,7 @@ TokenStream::TokenStream(const TextFile& file, const Tokenizer& tokenizer,
       fail(Exit::Failed, file.name(), ": after byte ", offset,
            ", there is no place where the text can be cut for this tokenizer; split the file");
     }
-    if (progress && !progress(at)) fail(Exit::Interrupted, "interrupted while reading the text");
+    if (progress && !progress(at)) fail_interrupted("while reading the text");
   }
   sha256_ = hash.hex();
 }

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "app/files/atomic_file.h"
+#include "app/files/signals.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 #include "models/fingerprint.h"
@@ -13,6 +14,7 @@ namespace skald {
 PromptCache::PromptCache(const PromptCacheFlags& flags, const OpenedModel& opened,
                          const Executor& executor)
     : flags_(flags),
+      claim_(flags.read_only ? nullptr : claim_file(flags.path)),
       executor_(executor),
       key_(cache_key(model_hash(opened), executor)),
       file_(CacheFile::open(flags.path)) {
@@ -64,6 +66,7 @@ void PromptCache::save(const Session& session) const {
   const int64_t most = executor_.state_bytes() > 0 ? prompt_ - 1 : prompt_;
   const int64_t computed = session.savable(std::min(most, session.computed()));
   if (flags_.read_only || computed <= known_) return;
+  take_time_to_end();
   try {
     write_cache_file(flags_.path, session, computed, executor_, {key_, ""});
   } catch (const Error& error) {

@@ -6,9 +6,11 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <span>
 
+#include "app/files/claim.h"
 #include "app/generate/cache_file.h"
 #include "models/open.h"
 
@@ -21,7 +23,8 @@ struct PromptCacheFlags {
 
 class PromptCache {
  public:
-  // Throws Error(Exit::Failed) if the file is no prompt cache or cannot be written.
+  // Throws Error(Exit::Failed) if the file is no prompt cache or cannot be written, and where
+  // another process may write to it.
   PromptCache(const PromptCacheFlags& flags, const OpenedModel& opened, const Executor& executor);
 
   // Feeds the prompt to an empty session. Returns how many of its tokens came from the file; the
@@ -36,6 +39,7 @@ class PromptCache {
   void warn(std::string_view problem) const;
 
   PromptCacheFlags flags_;
+  std::shared_ptr<FileClaim> claim_;
   const Executor& executor_;
   Sha256::Digest key_;
   std::optional<CacheFile> file_;

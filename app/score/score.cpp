@@ -118,7 +118,7 @@ class Scoring {
 
 int score(ScoreFlags& flags) {
   check_job_flags(flags);
-  check_job_output(flags);
+  const std::shared_ptr<FileClaim> claim = claim_job_output(flags);
   const Device asked = parse_device(flags.model.device);
   JsonlReader reader(flags.input, flags.range());
   const OpenedModel opened = open_model(flags.model);
@@ -141,7 +141,7 @@ int score(ScoreFlags& flags) {
                          {"exact", flags.model.run.exact},
                          {"no_bos", flags.no_bos},
                          {"on_overflow", flags.on_overflow}};
-  JobRun job(flags, reader, settings, {});
+  JobRun job(flags, reader, settings, {.claim = claim});
   const auto executor = make_executor(opened.model, limits.run, device);
   job.begin({{"model", opened.path.string()},
              {"input", flags.input},

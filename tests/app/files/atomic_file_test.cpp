@@ -74,7 +74,7 @@ TEST_CASE("an atomic file replaces the target of a link, not the link") {
 
 TEST_CASE("an atomic file that may not replace refuses, at the beginning and at the end") {
   TempFolder folder;
-  const AtomicFileOptions options{.replace = false, .bad_path = Exit::Usage};
+  const AtomicFileOptions options{.replace = false};
   const fs::path path = folder.path() / "file";
   AtomicFile late(path, options);
   late.write("late");

@@ -338,7 +338,7 @@ TEST_CASE("what cannot be measured is refused in one line") {
                 "--llama-format");
   check_refused(perplexity({"-f", story(), "--checkpoint", "x", "--tokens", "y"}), 2,
                 "would be missing");
-  check_refused(perplexity({"-f", story(), "--jsonl", "/nowhere/x"}), 2, "cannot be written");
+  check_refused(perplexity({"-f", story(), "--jsonl", "/nowhere/x"}), 1, "cannot be written");
 }
 
 TEST_CASE("a full disk is an error for every output file") {
