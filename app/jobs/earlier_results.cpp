@@ -5,6 +5,7 @@
 
 #include "app/files/json.h"
 #include "app/files/resume.h"
+#include "app/jobs/plausible.h"
 #include "engine/base/error.h"
 #include "engine/base/sha256.h"
 
@@ -19,20 +20,15 @@ namespace {
 }  // namespace
 
 std::optional<ResultName> result_name(std::string_view line) {
-  // Values that lie deeper are dropped: a result may be long.
-  Json json;
-  try {
-    json = parse_json(line, [](int depth) { return depth <= 1; });
-  } catch (const Json::exception&) {
-    return {};
-  }
+  const Json json = parse_json_or_null(line);
   if (!json.is_object()) return {};
   const auto id = json.contains("custom_id") ? json.find("custom_id") : json.find("id");
   const auto hash = json.find("request_hash");
   const bool named = id != json.end() && (id->is_string() || id->is_number_integer());
   if (!named || hash == json.end() || !hash->is_string()) return {};
   const auto error = json.find("error");
-  return ResultName{dump(*id), hash->get<std::string>(), error != json.end() && !error->is_null()};
+  const bool good = error == json.end() || error->is_null();
+  return ResultName{dump(*id), hash->get<std::string>(), !good || !plausible_result(json)};
 }
 
 NameHash name_hash(std::string_view name) {

@@ -3,7 +3,7 @@
 //
 // A result is a JSON object in a line. Its request is named by "custom_id" (or else "id"), a text
 // or an integer, and by "request_hash", a hash over everything that decides about the result. A
-// request that has changed since, or whose result is an "error", is done again.
+// request that has changed since, or whose result is an "error" or not plausible, is done again.
 #pragma once
 
 #include <array>
@@ -21,7 +21,7 @@ namespace skald {
 struct ResultName {
   std::string id;  // as JSON: "\"a\"", "17"
   std::string request_hash;
-  bool failed = false;  // it has an "error" that is not null
+  bool failed = false;  // it has an "error" that is not null, or cannot be a result (plausible.h)
 };
 
 std::optional<ResultName> result_name(std::string_view line);  // nullopt: the line is no result

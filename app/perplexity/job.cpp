@@ -7,6 +7,8 @@
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 #include "engine/base/sha256.h"
+#include "models/convert/quant_mix.h"
+#include "models/files/gguf.h"
 #include "models/fingerprint.h"
 #include "models/text/tokenizer_hash.h"
 
@@ -21,12 +23,24 @@ std::string_view main_type(const WeightFile& weights) {
   return name(std::max_element(bytes.begin(), bytes.end(), less)->first);
 }
 
-ModelIdentity identity(const OpenedModel& opened,
+// As users of GGUF files know a type ("Q4_K_M"), where the file or --type says it. A small model
+// has most of its bytes in another format than the type's name says.
+std::string type_of(const OpenedModel& opened, const std::string& asked) {
+  std::string type;
+  if (!asked.empty()) {
+    type = quant_mix_of(find_quant_mix(asked).file_type);
+  } else if (opened.gguf && opened.gguf->metadata().find("general.file_type")) {
+    type = quant_mix_of(static_cast<int64_t>(opened.gguf->metadata().uint("general.file_type")));
+  }
+  return type.empty() ? std::string(main_type(*opened.model.weights)) : type;
+}
+
+ModelIdentity identity(const OpenedModel& opened, const std::string& asked_type,
                        const std::vector<std::unique_ptr<Executor>>& executors) {
   const Executor& executor = *executors.front();
   std::string device = executor.description();
   if (executors.size() > 1) device += concat(" and ", executors.size() - 1, " more");
-  return {opened.path.string(), model_hash(opened), std::string(main_type(*opened.model.weights)),
+  return {opened.path.string(), model_hash(opened), type_of(opened, asked_type),
           std::string(name(executor.cache_type())), device};
 }
 
@@ -66,10 +80,10 @@ PplJob::PplJob(const PplFlags& flags, Progress& progress) : opened_(open_model(f
   range_ = parse_chunk_range(flags.chunks, chunks_->count());
   if (flags.files.size() > 0 && base_file_ && !base_file_->ids().empty()) check_base_ids();
   executors_ = prepare(opened_.model, flags);
-  heading_.model = identity(opened_, executors_);
+  heading_.model = identity(opened_, flags.model.type, executors_);
   if (opened_base_) {
     bases_ = prepare(opened_base_->model, flags);
-    heading_.base = identity(*opened_base_, bases_);
+    heading_.base = identity(*opened_base_, "", bases_);
   } else if (base_file_) {
     check_base_file();
     const auto heading = base_file_->heading();

@@ -6,6 +6,7 @@
 
 #include "app/files/json.h"
 #include "app/files/resume.h"
+#include "app/files/sealed_line.h"
 #include "engine/base/counted.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
@@ -16,6 +17,12 @@ namespace {
 [[noreturn]] void fail_not_log(const std::string& path, int64_t line) {
   fail(Exit::Failed, printable(path), ": line ", line,
        " is no record of a perplexity run; expected a file of --checkpoint or --jsonl");
+}
+
+void check_seal(const JsonlLine& line) {
+  if (seal_fits(line.text)) return;
+  fail(Exit::Failed, "is damaged or was edited: its checksum does not fit; remove the lines from ",
+       line.number, " on, and the same command measures them again");
 }
 
 struct LogHead {
@@ -48,9 +55,13 @@ void PplLogReader::take(const JsonlLine& line) {
   try {
     const Json json = parse_json(line.text);
     if (headed_) {
-      on_chunk_(read_chunk(json));
+      const PplChunk chunk = read_chunk(json);
+      check_seal(line);
+      on_chunk_(chunk);
     } else {
-      on_heading_(read_heading(json));
+      const PplHeading heading = read_heading(json);
+      check_seal(line);
+      on_heading_(heading);
     }
     headed_ = true;
   } catch (const Json::exception&) {
@@ -129,9 +140,9 @@ PplCheckpoint::PplCheckpoint(const std::string& path, std::shared_ptr<FileClaim>
     on_chunk(chunk);
   };
   PplLogReader(path, check_heading, take).resume(output_);
-  if (output_.bytes() == 0) output_.append(dump(to_json(total.heading())));
+  if (output_.bytes() == 0) output_.append(record_line(total.heading()));
 }
 
-void PplCheckpoint::add(const PplChunk& chunk) { output_.append(dump(to_json(chunk))); }
+void PplCheckpoint::add(const PplChunk& chunk) { output_.append(record_line(chunk)); }
 
 }  // namespace skald

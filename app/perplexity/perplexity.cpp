@@ -27,7 +27,7 @@ class Outputs {
   Outputs(const PplFlags& flags, PplJob& job) : tokenizer_(job.tokenizer()) {
     if (!flags.jsonl.empty()) jsonl_.emplace(flags.jsonl, Existing::Replace);
     if (!flags.tokens.empty()) tokens_.emplace(flags.tokens, Existing::Replace);
-    if (jsonl_) jsonl_->append(dump(to_json(job.heading())));
+    if (jsonl_) jsonl_->append(record_line(job.heading()));
     const int64_t vocab = job.executor().program().vocab();
     if (!flags.save_logits.empty()) {
       if (job.range().first != 0) {
@@ -61,7 +61,7 @@ class Outputs {
   }
 
   void add(const PplChunk& chunk) {
-    if (jsonl_) jsonl_->append(dump(to_json(chunk)));
+    if (jsonl_) jsonl_->append(record_line(chunk));
   }
 
   void finish() {

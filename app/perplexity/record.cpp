@@ -1,13 +1,14 @@
 #include "app/perplexity/record.h"
 
 #include "app/files/json.h"
+#include "app/files/sealed_line.h"
 #include "engine/base/counted.h"
 #include "engine/base/error.h"
 
 namespace skald {
 namespace {
 
-constexpr std::string_view kVersion = "perplexity 1";
+constexpr std::string_view kVersion = "perplexity 2";
 
 Json to_json(const ModelIdentity& model) {
   return {{"path", model.path},
@@ -88,7 +89,7 @@ Json to_json(const PplHeading& heading) {
                {"chunks", heading.chunks}};
   json["text"] = {{"path", heading.text},
                   {"bytes", heading.text_bytes},
-                  {"tokens", heading.text_tokens},
+                  {"tokens", heading.text_tokens > 0 ? Json(heading.text_tokens) : Json(nullptr)},
                   {"sha256", heading.corpus_hash}};
   json["tokenizer_hash"] = heading.tokenizer_hash;
   json["model"] = to_json(heading.model);
@@ -98,7 +99,8 @@ Json to_json(const PplHeading& heading) {
 
 PplHeading read_heading(const Json& json) {
   if (json.at("skald").get<std::string>() != kVersion) {
-    fail(Exit::Failed, "the first line is no heading of skald's format '", kVersion, "'");
+    fail(Exit::Failed, "the first line is no heading of skald's format '", kVersion,
+         "'; name another file, or measure again with this version");
   }
   PplHeading heading;
   heading.settings = parse_protocol(json.at("protocol").get<std::string>());
@@ -106,7 +108,7 @@ PplHeading read_heading(const Json& json) {
   const Json& text = json.at("text");
   heading.text = text.at("path");
   heading.text_bytes = text.at("bytes");
-  heading.text_tokens = text.at("tokens");
+  if (!text.at("tokens").is_null()) heading.text_tokens = text.at("tokens");
   heading.corpus_hash = text.at("sha256");
   heading.tokenizer_hash = json.at("tokenizer_hash");
   heading.model = read_identity(json.at("model"));
@@ -137,6 +139,9 @@ PplChunk read_chunk(const Json& json) {
   PplChunk chunk;
   chunk.chunk = json.at("chunk");
   chunk.sums = read_sums(json);
+  if (chunk.sums.tokens < 0 || chunk.sums.nll < 0 || chunk.sums.nll_squared < 0) {
+    fail(Exit::Failed, "the sums of chunk ", chunk.chunk, " are impossible");
+  }
   if (json.contains("bytes")) {
     chunk.bytes = json.at("bytes");
     chunk.words = json.at("words");
@@ -148,6 +153,9 @@ PplChunk read_chunk(const Json& json) {
   }
   return chunk;
 }
+
+std::string record_line(const PplHeading& heading) { return sealed_line(dump(to_json(heading))); }
+std::string record_line(const PplChunk& chunk) { return sealed_line(dump(to_json(chunk))); }
 
 std::string heading_difference(const PplHeading& a, const PplHeading& b) {
   if (a.settings.name() != b.settings.name()) {

@@ -21,8 +21,9 @@ struct ModelIdentity {
 
 struct PplHeading {
   PplSettings settings;
-  int64_t chunks = 0;  // of the whole text; for `doc`, the number of documents
-  int64_t text_tokens = 0, text_bytes = 0;
+  int64_t chunks = 0;       // of the whole text; for `doc`, the number of documents
+  int64_t text_tokens = 0;  // 0: not known, as for documents, which are read one by one
+  int64_t text_bytes = 0;
   std::string text, corpus_hash, tokenizer_hash;
   ModelIdentity model;
   std::optional<ModelIdentity> base;
@@ -39,6 +40,10 @@ struct PplChunk {
 
 Json to_json(const PplHeading& heading);
 Json to_json(const PplChunk& chunk);
+
+// The same as a line with a checksum (app/files/sealed_line.h), without its newline.
+std::string record_line(const PplHeading& heading);
+std::string record_line(const PplChunk& chunk);
 
 // Read what to_json() wrote. Throw nlohmann::json::exception or Error for anything else.
 PplHeading read_heading(const Json& json);

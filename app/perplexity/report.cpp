@@ -198,6 +198,9 @@ std::string to_text(const PplTotal& total) {
 
 Json to_json(const PplTotal& total) {
   Json json = to_json(total.heading());
+  // Of a document all tokens are scored.
+  const bool documents = total.heading().settings.protocol == PplProtocol::Documents;
+  if (documents && total.whole()) json["text"]["tokens"] = total.sums().tokens;
   json["first_chunk"] = total.first();
   json["scored_chunks"] = total.chunks();
   json["scored_tokens"] = total.sums().tokens;
@@ -206,7 +209,7 @@ Json to_json(const PplTotal& total) {
   if (total.heading().settings.protocol == PplProtocol::HuggingFace) {
     json["page_perplexity"] = total.page_perplexity();
   }
-  if (total.heading().settings.protocol == PplProtocol::Documents) {
+  if (documents) {
     const DocumentRates rates = rates_of(total);
     json["words"] = total.words();
     json["bytes"] = total.bytes();

@@ -92,6 +92,15 @@ const QuantMix& find_quant_mix(std::string_view name) {
   fail(Exit::Usage, "unknown type '", printable(name, 40), "'; these are: ", known);
 }
 
+std::string quant_mix_of(int64_t file_type) {
+  std::string upper;
+  for (const QuantMix& mix : kMixes) {
+    if (mix.file_type == file_type) upper = mix.name;
+  }
+  for (char& c : upper) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return upper;
+}
+
 MixedModel mixed_model(const ModelConfig& c) {
   MixedModel model{c.layers, c.tied, false};
   constexpr int kLayersOf70b = 80;

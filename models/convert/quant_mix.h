@@ -4,6 +4,7 @@
 // another format.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -22,6 +23,8 @@ struct QuantMix {
 
 std::vector<std::string_view> quant_mix_names();
 const QuantMix& find_quant_mix(std::string_view name);  // any case; throws Error(Exit::Usage)
+// "Q4_K_M" for 15, a GGUF's general.file_type; "" for a type that no mix has.
+std::string quant_mix_of(int64_t file_type);
 
 // The properties of a model on which the mixes depend.
 struct MixedModel {

@@ -83,6 +83,11 @@ uint32_t read_version(GgufCursor& cursor, const std::string& path) {
 }
 
 uint64_t read_alignment(const GgufMetadata& metadata, const std::string& path) {
+  const GgufValue* value = metadata.find("general.alignment");
+  if (value && value->type != GgufType::U32) {
+    fail(Exit::Model, path, ": 'general.alignment' is a ", value->type_text(),
+         ", expected a u32; the file is damaged");
+  }
   const uint64_t alignment = metadata.uint_or("general.alignment", kDefaultAlignment);
   if (!std::has_single_bit(alignment) || alignment > kMaxAlignment) {
     fail(Exit::Model, path, ": general.alignment is ", alignment,

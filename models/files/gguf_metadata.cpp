@@ -136,9 +136,9 @@ void GgufMetadata::parse(GgufCursor& cursor, uint64_t count) {
   values_.reserve(count);
   for (uint64_t i = 0; i < count; ++i) {
     const std::string_view key = cursor.read_string("a metadata key");
-    if (key.size() > kMaxKeyBytes) {
-      fail(Exit::Model, path_, ": has a metadata key of ", key.size(), " bytes, at most ",
-           kMaxKeyBytes, " are allowed; the file is damaged");
+    if (key.empty() || key.size() > kMaxKeyBytes) {
+      fail(Exit::Model, path_, ": has a metadata key of ", key.size(), " bytes, expected 1 to ",
+           kMaxKeyBytes, "; the file is damaged");
     }
     values_.push_back(parse_value(cursor, key));
     if (!index_.emplace(key, i).second) {

@@ -13,7 +13,8 @@ namespace {
 
 std::string result(const std::string& id, const std::string& hash = "h", int length = 5) {
   return concat("{\"id\":\"", id, "\",\"request_hash\":\"", hash, "\",\"text\":\"",
-                std::string(static_cast<size_t>(length), 'x'), "\"}");
+                std::string(static_cast<size_t>(length), 'x'),
+                "\",\"finish_reason\":\"stop\",\"prompt_tokens\":1,\"completion_tokens\":1}");
 }
 
 std::string json(const std::string& id) { return "\"" + id + "\""; }

@@ -166,6 +166,51 @@ TEST_CASE("parts of a run merge into the digits of a single run, with any thread
   check_refused(perplexity({"--merge", story()}), 1, "line 1 is no record of a perplexity run");
 }
 
+TEST_CASE("a damaged or edited record is refused, never summed") {
+  TempFolder folder;
+  const std::string path = (folder.path() / "c.jsonl").string();
+  const Arguments run{"-f", story(), "--protocol", "gptq:64", "--chunks", "4"};
+  Arguments resumed = run;
+  resumed.insert(resumed.end(), {"--checkpoint", path});
+  const Json whole = result_of(resumed);
+  const std::string kept = read_file(path);
+  const auto edited = [&](const std::string& from, const std::string& to, int line) {
+    std::string text = kept;
+    const size_t at = text.find(from);
+    CAPTURE(from, kept);
+    REQUIRE(at != std::string::npos);
+    text.replace(at, from.size(), to);
+    folder.write("c.jsonl", text);
+    for (const Arguments& again : {resumed, Arguments{"--merge", path}}) {
+      check_refused(perplexity(again), 1, "c.jsonl: line " + std::to_string(line) + ": ");
+    }
+    CHECK(read_file(path) == text);
+  };
+  edited("\"tokens\":63,\"nll\":", "\"tokens\":63,\"nll\":1", 2);
+  edited("\"tokens\":63,\"nll\":", "\"tokens\":-63,\"nll\":", 2);
+  edited("\"tokens\":63,\"nll\":", "\"tokens\":64,\"nll\":", 2);
+  edited("{\"chunk\":2,", "{\"chunk\": 2,", 4);
+  edited("\"perplexity 2\"", "\"perplexity 1\"", 1);
+  edited("\"context\":64", "\"context\":65", 1);
+  folder.write("c.jsonl", kept.substr(0, kept.find("{\"chunk\":2,")));
+  CHECK(result_of(resumed)["nll"] == whole["nll"]);
+  CHECK(read_file(path) == kept);
+}
+
+TEST_CASE("documents have a number of tokens, and a model the type that its file says") {
+  TempFolder folder;
+  const std::string model = (folder.path() / "m.gguf").string();
+  const std::string demo = (source_dir() / "models" / "demo").string();
+  output({"quantize", demo, model, "--type", "q4_k_m"});
+  const std::string text = folder.write("text", "Once upon a time. The end.").string();
+  const Json json = result_of({model, "-f", text, "--protocol", "doc"});
+  CHECK(json["text"]["tokens"] == json["scored_tokens"]);
+  CHECK(json["text"]["tokens"] > 4);
+  CHECK(json["model"]["type"] == "Q4_K_M");
+  const Json loaded = result_of({"-f", text, "--protocol", "doc", "--type", "q4_k_m"});
+  CHECK(loaded["model"]["type"] == "Q4_K_M");
+}
+
 TEST_CASE("a killed run continues from its checkpoint and ends with the same digits") {
   TempFolder folder;
   const auto file = [&](const char* name) { return (folder.path() / name).string(); };

@@ -132,7 +132,13 @@ void add_bad_metadata(BadFiles& bad) {
     w.entries.erase(w.entries.begin() + 1);
     w.text("general.alignment", "32");
   });
-  bad.change("negative alignment", "not negative", [](auto& w) {
+  bad.change("an empty key", "has a metadata key of 0 bytes, expected 1 to",
+             [](auto& w) { w.u32("", 1); });
+  bad.change("16-bit alignment", "'general.alignment' is a u16, expected a u32", [](auto& w) {
+    w.entries.erase(w.entries.begin() + 1);
+    w.u16("general.alignment", 32);
+  });
+  bad.change("negative alignment", "'general.alignment' is a i32, expected a u32", [](auto& w) {
     w.entries.erase(w.entries.begin() + 1);
     w.i32("general.alignment", -32);
   });
