@@ -3,6 +3,7 @@
 #include "app/files/json.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
+#include "tokenizer/text/json_problem.h"
 
 namespace skald {
 namespace {
@@ -17,8 +18,8 @@ Json parse(std::string_view text, const std::string& name) {
   };
   try {
     return parse_json(text, shallow);
-  } catch (const Json::exception& error) {
-    fail(Exit::Failed, name, ": is not valid JSON: ", printable(error.what()));
+  } catch (const Json::exception&) {
+    fail(Exit::Failed, name, ": is not valid JSON: ", json_problem(text));
   }
 }
 

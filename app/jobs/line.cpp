@@ -3,6 +3,7 @@
 #include "app/jobs/fields.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
+#include "tokenizer/text/json_problem.h"
 
 namespace skald {
 namespace {
@@ -24,13 +25,10 @@ Json parse_line(std::string_view text) {
   Json line;
   try {
     line = parse_json(text, shallow);
-  } catch (const Json::exception& error) {
-    // "[json.exception.parse_error.101] parse error at line 1, column 8: …"
-    const std::string_view all = error.what();
+  } catch (const Json::exception&) {
+    const std::string all = json_problem(text);  // "line 1, column 8: …", and a request is one line
     const size_t place = all.find("column ");
-    throw LineError(
-        "invalid_json",
-        concat("is no JSON: ", printable(all.substr(place == all.npos ? 0 : place), 160)));
+    throw LineError("invalid_json", "is no JSON: " + all.substr(place == all.npos ? 0 : place));
   }
   if (!line.is_object()) {
     throw LineError("invalid_json",

@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <filesystem>
 #include <new>
+#include <stdexcept>
+#include <system_error>
 #include <utility>
 
 #include "app/files/path_word.h"
@@ -19,6 +21,8 @@
 
 namespace skald {
 namespace {
+
+constexpr const char* kOutOfMemory = "the machine is out of memory; try a smaller context (-c)";
 
 // Prints one line. printable() escapes control characters, which may come from a file or a path.
 int report(Exit code, std::string_view message) {
@@ -172,11 +176,17 @@ int run_program(const std::vector<std::string>& arguments) {
     if (error.code() == Exit::Closed) return static_cast<int>(Exit::Closed);
     return report(error.code(), error.what());
   } catch (const std::filesystem::filesystem_error& error) {
-    return report(Exit::Model, concat(error.path1().string(), ": ", error.code().message()));
+    return report(Exit::Failed, concat(error.path1().string(), ": ", error.code().message()));
   } catch (const std::bad_alloc&) {
-    return report(Exit::Memory, "the machine is out of memory; try a smaller context (-c)");
-  } catch (const std::exception& error) {
-    return report(Exit::Failed, error.what());
+    return report(Exit::Memory, kOutOfMemory);
+  } catch (const std::length_error&) {  // what a container throws in place of bad_alloc
+    return report(Exit::Memory, kOutOfMemory);
+  } catch (const std::system_error& error) {  // for instance, no more threads
+    return report(Exit::Failed, concat("the system refuses: ", error.code().message()));
+  } catch (const std::exception&) {
+    return report(Exit::Failed,
+                  "something failed that skald did not expect; please report the command and its "
+                  "input");
   }
 }
 

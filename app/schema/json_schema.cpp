@@ -8,6 +8,7 @@
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 #include "engine/grammar/matcher.h"
+#include "tokenizer/text/json_problem.h"
 
 namespace skald {
 
@@ -58,11 +59,8 @@ Json parse_user_json(std::string_view text, const std::string& source) {
   };
   try {
     return parse_json(text, shallow);
-  } catch (const Json::exception& error) {
-    const std::string what = error.what();
-    const size_t begin = what.find("] ");
-    fail(Exit::Usage, source, ": not valid JSON: ",
-         printable(begin == std::string::npos ? what : what.substr(begin + 2)));
+  } catch (const Json::exception&) {
+    fail(Exit::Usage, source, ": not valid JSON: ", json_problem(text));
   }
 }
 

@@ -8,6 +8,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
+#include "tokenizer/text/json_problem.h"
 
 namespace skald {
 
@@ -44,15 +45,19 @@ HfConfig HfConfig::read(const std::filesystem::path& file) {
          kMostBytes, " bytes");
   }
   std::ifstream in(file, std::ios::binary);
+  const std::string text(std::istreambuf_iterator<char>(in), {});
+  if (in.bad()) fail(Exit::Model, file.string(), ": cannot be read");
   auto json = std::make_shared<Json>();
   try {
     const auto limit_depth = [](int depth, nlohmann::json::parse_event_t, nlohmann::json&) {
-      if (depth > kMostDepth) throw std::runtime_error("it is nested too deeply");
+      if (depth > kMostDepth) fail(Exit::Model, "it is nested too deeply");
       return true;
     };
-    json->value = nlohmann::json::parse(in, limit_depth);
-  } catch (const std::exception& problem) {
+    json->value = nlohmann::json::parse(text, limit_depth);
+  } catch (const Error& problem) {
     fail(Exit::Model, file.string(), ": is not valid JSON: ", problem.what());
+  } catch (const nlohmann::json::exception&) {
+    fail(Exit::Model, file.string(), ": is not valid JSON: ", json_problem(text));
   }
   if (!json->value.is_object()) fail(Exit::Model, file.string(), ": is not a JSON object");
   return HfConfig(std::move(json), file.string());

@@ -6,6 +6,7 @@
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 #include "tokenizer/sentencepiece/sentencepiece_model.h"
+#include "tokenizer/text/json_problem.h"
 
 namespace skald {
 namespace {
@@ -105,9 +106,8 @@ class Handler {
     return true;
   }
 
-  bool parse_error(size_t, const std::string&, const nlohmann::json::exception& problem) {
-    fail(Exit::Model, source_, ": is not valid JSON: ", printable(problem.what()));
-  }
+  // The caller says what is wrong.
+  bool parse_error(size_t, const std::string&, const nlohmann::json::exception&) { return false; }
 
  private:
   enum class In { Tree, Vocab, Merges, Skipped };
@@ -196,7 +196,9 @@ class Handler {
 TokenizerJson parse_tokenizer_json(std::string_view json, const std::string& source) {
   TokenizerJson out;
   Handler handler(out, source);
-  nlohmann::json::sax_parse(json.begin(), json.end(), &handler);
+  if (!nlohmann::json::sax_parse(json.begin(), json.end(), &handler)) {
+    fail(Exit::Model, source, ": is not valid JSON: ", json_problem(json));
+  }
   if (!out.root.is_object()) fail(Exit::Model, source, ": is not a JSON object");
   return out;
 }

@@ -1,0 +1,12 @@
+// Where and why a text is no JSON, in words for users: "line 2, column 7: expected a value, found
+// '}'". Call it for a text that the JSON library has refused.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace skald {
+
+std::string json_problem(std::string_view text);
+
+}  // namespace skald
