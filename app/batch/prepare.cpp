@@ -15,6 +15,12 @@ namespace {
 // Thrown where a prompt is too long, and --on-overflow skip says to pass over it.
 struct Skipped {};
 
+// The random numbers of a sample. The id 0 draws those of `skald run`, which is request 0.
+uint64_t stream_of(const std::string& id, size_t prompt, size_t sample) {
+  if (id == "0" && prompt == 0 && sample == 0) return 0;
+  return name_hash(concat(id, " ", prompt, " ", sample))[0];
+}
+
 }  // namespace
 
 BatchPreparer::BatchPreparer(BatchPrepareOptions options) : options_(std::move(options)) {
@@ -138,8 +144,7 @@ BatchPrompt& BatchPreparer::add_ids(BatchJob& job, std::vector<int32_t> ids,
   prompt.cancelled = std::make_unique<std::atomic<bool>[]>(samples);
   const SampleTextOptions options = text_options(prompt, begin);
   for (size_t s = 0; s < samples; ++s) {
-    const std::string name = concat(job.id, " ", job.prompts.size() - 1, " ", s);
-    prompt.streams.push_back(name_hash(name)[0]);
+    prompt.streams.push_back(stream_of(job.id, job.prompts.size() - 1, s));
     prompt.texts.emplace_back(options);
     if (!request.response_format.empty()) {
       prompt.filters.push_back(

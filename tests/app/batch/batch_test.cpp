@@ -51,6 +51,26 @@ TEST_CASE("a request in any form gets the text of skald run") {
   CHECK(several[1]["index"] == 1);
 }
 
+TEST_CASE("a sampled text of the id 0 is that of skald run with the same seed") {
+  const BatchFiles files(
+      "{\"prompt\":\"The dog\",\"id\":\"x\",\"seed\":7,\"max_tokens\":24}\n"
+      "{\"prompt\":\"The dog\",\"id\":0,\"seed\":7,\"max_tokens\":24,\"n\":2}\n"
+      "{\"prompt\":\"The dog\",\"id\":1,\"seed\":7,\"max_tokens\":24}\n");
+  const std::vector<std::string> sampling{"--temp", "1.2", "--top-p", "0.95", "--ignore-eos"};
+  REQUIRE(files.run(sampling).code == 0);
+  const std::string text =
+      skald(with({"run", "-m", small_gguf(), "-p", "The dog", "-s", "7", "-n", "24"}, sampling))
+          .out;
+  const std::vector<Json> results = files.results();
+  const auto of = [&](size_t line, size_t choice) {
+    return results[line]["response"]["body"]["choices"][choice]["text"].get<std::string>();
+  };
+  CHECK(of(1, 0) == text);
+  CHECK(of(1, 1) != text);
+  CHECK(of(0, 0) != text);
+  CHECK(of(2, 0) != text);
+}
+
 TEST_CASE("batch --text reads a prompt from each line, and --plain writes short results") {
   const BatchFiles files("Once upon\r\n\n{\"prompt\":1\n");
   CHECK(files.run(with(kGreedy, {"--text", "--plain"})).code == 0);
