@@ -14,7 +14,6 @@ constexpr int kMostDepth = 32;
 Json parse(std::string_view text, const std::string& name) {
   const auto shallow = [&](int depth) {
     if (depth > kMostDepth) fail(Exit::Failed, name, ": is nested too deep for a dialogue");
-    return true;
   };
   try {
     return parse_json(text, shallow);

@@ -14,8 +14,8 @@ namespace skald {
 Json parse_json(std::string_view text);          // throws Json::exception
 Json parse_json_or_null(std::string_view text);  // null for a text that is not valid JSON
 
-// `keep` is called with the depth of each value; a value for which it returns false is dropped.
-// Throws Json::exception, and what `keep` throws.
-Json parse_json(std::string_view text, const std::function<bool(int depth)>& keep);
+// `check` is called with the depth of each list and object, from 0. Throws Json::exception, and
+// what `check` throws.
+Json parse_json(std::string_view text, const std::function<void(int depth)>& check);
 
 }  // namespace skald

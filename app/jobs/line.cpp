@@ -20,7 +20,6 @@ Json parse_line(std::string_view text) {
       throw LineError("invalid_json", concat("lists and objects lie in each other more than ",
                                              kMostDepth, " deep"));
     }
-    return true;
   };
   Json line;
   try {

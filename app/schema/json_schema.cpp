@@ -55,7 +55,6 @@ Json parse_user_json(std::string_view text, const std::string& source) {
     if (depth > kMostDepth) {
       fail(Exit::Usage, source, ": the JSON nests more than ", kMostDepth, " levels deep");
     }
-    return true;
   };
   try {
     return parse_json(text, shallow);
