@@ -155,6 +155,7 @@ CASES = {
         "{{ -1 | abs }} {{ (-1) | abs }} {{ 1 + 2 | string | length }} {{ 'a,b' | replace(',', ' ') | upper | list }}",
     ],
     "tests": [
+        "{{ [1,2][] is undefined }} {{ {'x':1}[] is undefined }} {{ 'x'[] is undefined }}|{{ [1][] }}|",
         "{{ missing is defined }} {{ missing is undefined }} {{ missing is not defined }} {{ none is none }} {{ missing is none }} {{ 1 is not none }}",
         "{{ 'a' is string }} {{ 1 is string }} {{ 1 is number }} {{ true is number }} {{ 1.5 is number }} {{ 1 is integer }} {{ true is integer }} {{ 1.0 is float }} {{ true is boolean }} {{ 0 is boolean }}",
         "{{ true is true }} {{ 1 is true }} {{ false is false }} {{ 0 is false }} {{ none is false }}",

@@ -165,7 +165,10 @@ ExprPtr ExpressionParser::subscript(ExprPtr object) {
     if (&part == &parts[2] || !skip_op(":")) break;
     slice = true;
   }
-  if (!slice && !parts[0]) unexpected("a value");
+  if (!slice && !parts[0]) {  // a[] asks for the element by the empty tuple, which is undefined
+    if (!is_op("]")) unexpected("a value");
+    parts[0] = make(open.line, ++depth, ListExpr{{}, true});
+  }
   if (!slice && is_op(",")) {
     std::vector<ExprPtr> items;
     items.push_back(std::move(parts[0]));
