@@ -7,6 +7,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
+#include "engine/base/read_stream.h"
 #include "engine/base/sha256.h"
 #include "models/files/gguf.h"
 
@@ -40,7 +41,7 @@ void add_metadata(Sha256& hash, const GgufMetadata& metadata) {
 
 void add_config_file(Sha256& hash, const fs::path& file) {
   std::ifstream in(file, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  const std::string text = rest_of(in);
   if (in.bad() || text.empty()) fail(Exit::Model, printable(file.string()), ": cannot be read");
   hash.add_field(text);
 }

@@ -122,11 +122,14 @@ class Pipeline {
     const auto start = [&](const auto& work) {
       threads.emplace_back([this, work] { guard(work); });
     };
-    start([this] { finish(); });
-    for (const auto& device : devices) {
-      start([this, executor = device.get()] { compute(*executor); });
-    }
-    for (int i = 0; i < run_.prepare_threads; ++i) start([this] { prepare(); });
+    threads.reserve(1 + devices.size() + static_cast<size_t>(run_.prepare_threads));
+    guard([&] {  // where a thread cannot be started, those before it end
+      start([this] { finish(); });
+      for (const auto& device : devices) {
+        start([this, executor = device.get()] { compute(*executor); });
+      }
+      for (int i = 0; i < run_.prepare_threads; ++i) start([this] { prepare(); });
+    });
     watch();
     for (std::thread& thread : threads) thread.join();
     if (error_) std::rethrow_exception(error_);

@@ -16,6 +16,7 @@
 #include "app/files/write.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
+#include "engine/base/read_stream.h"
 
 namespace skald {
 namespace {
@@ -34,7 +35,7 @@ struct Holder {
 // nothing is known of it. Tells a process from a later one that was given the same id.
 int64_t start_of(int64_t process) {
   std::ifstream in(concat("/proc/", process, "/stat"));
-  const std::string text(std::istreambuf_iterator<char>(in), {});
+  const std::string text = rest_of(in);
   // "id (name) state …": a name may have spaces and parentheses.
   std::istringstream fields(text.substr(std::min(text.size(), text.rfind(')') + 1)));
   constexpr int kStart = 20;  // behind the name

@@ -15,6 +15,7 @@
 #include "app/hub/text.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
+#include "engine/base/read_stream.h"
 
 namespace skald {
 namespace {
@@ -60,7 +61,7 @@ bool has_shards(const fs::path& folder) {
   if (is_there(folder / "model.safetensors")) return true;
   std::ifstream in(folder / "model.safetensors.index.json", std::ios::binary);
   if (!in) return false;
-  const std::string text(std::istreambuf_iterator<char>(in), {});
+  const std::string text = rest_of(in);
   const Json index = parse_json_or_null(text);
   const auto map = index.is_object() ? index.find("weight_map") : index.end();
   if (map == index.end() || !map->is_object()) return true;

@@ -67,8 +67,12 @@ class Work {
     if (all_done()) return;
     std::vector<std::thread> threads;
     threads.reserve(static_cast<size_t>(download_.settings.connections));
-    for (int i = 0; i < download_.settings.connections; ++i) {
-      threads.emplace_back([this] { work(); });
+    try {
+      for (int i = 0; i < download_.settings.connections; ++i) {
+        threads.emplace_back([this] { work(); });
+      }
+    } catch (...) {  // where a thread cannot be started, those before it end
+      end_with_problem();
     }
     watch();
     for (std::thread& thread : threads) thread.join();
@@ -130,11 +134,15 @@ class Work {
     } catch (const HttpFailure&) {
       // Stopped: watch() or another thread knows why.
     } catch (...) {
-      const std::lock_guard guard(mutex_);
-      if (!problem_) problem_ = std::current_exception();
-      stopping_ = true;
-      changed_.notify_all();
+      end_with_problem();
     }
+  }
+
+  void end_with_problem() {
+    const std::lock_guard guard(mutex_);
+    if (!problem_) problem_ = std::current_exception();
+    stopping_ = true;
+    changed_.notify_all();
   }
 
   // The next part to fetch. Waits while the files in work are far enough ahead. Empty: no more work

@@ -8,6 +8,7 @@
 #include "app/program/version.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
+#include "engine/base/read_stream.h"
 
 namespace skald {
 namespace {
@@ -20,7 +21,7 @@ Json read_earlier(const std::string& path) {
   std::error_code error;
   if (fs::file_size(path, error) > kMostBytes || error) return nullptr;
   std::ifstream in(path, std::ios::binary);
-  const std::string text(std::istreambuf_iterator<char>(in), {});
+  const std::string text = rest_of(in);
   const Json json = parse_json_or_null(text);
   const bool ours = json.is_object() && json.contains("settings") && json.contains("runs") &&
                     json["settings"].is_object() && json["runs"].is_array();

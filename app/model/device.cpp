@@ -164,14 +164,18 @@ std::vector<std::unique_ptr<Executor>> make_executors(const Model& model, const 
   std::vector<std::unique_ptr<Executor>> executors(devices.size());
   std::vector<std::exception_ptr> errors(devices.size());
   std::vector<std::thread> threads;
-  for (size_t i = 0; i < devices.size(); ++i) {
-    threads.emplace_back([&, i] {
-      try {
-        executors[i] = make_executor(model, options, devices[i]);
-      } catch (...) {
-        errors[i] = std::current_exception();
-      }
-    });
+  threads.reserve(devices.size());
+  const auto make = [&](size_t i) {
+    try {
+      executors[i] = make_executor(model, options, devices[i]);
+    } catch (...) {
+      errors[i] = std::current_exception();
+    }
+  };
+  try {
+    for (size_t i = 0; i < devices.size(); ++i) threads.emplace_back(make, i);
+  } catch (...) {
+    errors[threads.size()] = std::current_exception();
   }
   for (std::thread& thread : threads) thread.join();
   for (const std::exception_ptr& error : errors) {

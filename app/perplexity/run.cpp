@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <exception>
+#include <functional>
 #include <future>
 #include <map>
 #include <memory>
@@ -29,9 +30,12 @@ class Runner {
       work(run_.devices.front());
     } else {
       std::vector<std::thread> threads;
-      for (const PplDevice& device : run_.devices) {
-        threads.emplace_back([this, &device] { guard(device); });
-      }
+      threads.reserve(run_.devices.size());
+      guard([&] {  // where a thread cannot be started, those before it end
+        for (const PplDevice& device : run_.devices) {
+          threads.emplace_back([this, &device] { guard([&] { work(device); }); });
+        }
+      });
       for (std::thread& thread : threads) thread.join();
       if (error_) std::rethrow_exception(error_);
     }
@@ -39,9 +43,9 @@ class Runner {
   }
 
  private:
-  void guard(const PplDevice& device) {
+  void guard(const std::function<void()>& work) {
     try {
-      work(device);
+      work();
     } catch (...) {
       const std::lock_guard lock(results_mutex_);
       if (!error_) error_ = std::current_exception();

@@ -187,7 +187,7 @@ Option Command::option(const std::string& names, std::vector<int64_t>& values,
 
 Option Command::option(const std::string& names, std::function<void(const std::string& value)> set,
                        const std::string& help) {
-  return Option(app_->add_option_function<std::string>(names, std::move(set), help));
+  return Option(app_->add_option_function<std::string>(names, set, help));
 }
 
 Option Command::flag(const std::string& names, bool& value, const std::string& help) {
@@ -255,8 +255,11 @@ std::vector<Option> Command::options() const {
 }
 
 Option Command::find_flag(const std::string& name) const {
-  CLI::Option* option = app_->get_option_no_throw(name);
-  return option && !option->get_positional() ? Option(option) : Option();
+  // Not by get_option_no_throw(), which ends the program where there is no memory for a name.
+  for (CLI::Option* option : app_->get_options()) {
+    if (option->check_name(name)) return option->get_positional() ? Option() : Option(option);
+  }
+  return {};
 }
 
 std::vector<std::string> Command::suggestions(Option option) const {

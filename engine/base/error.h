@@ -38,6 +38,7 @@ class Error : public std::runtime_error {
 template <class... Parts>
 std::string concat(Parts&&... parts) {
   std::ostringstream out;
+  out.exceptions(std::ios::badbit);  // without memory, std::bad_alloc in place of half a text
   (out << ... << std::forward<Parts>(parts));
   return out.str();
 }

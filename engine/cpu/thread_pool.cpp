@@ -34,6 +34,9 @@ ThreadPool::ThreadPool(int threads) : threads_(threads < 1 ? 1 : threads) {
     stop();
     fail(Exit::Failed, "cannot start ", threads_, " threads: ", problem.code().message(),
          "; ask for fewer with -t");
+  } catch (...) {  // std::bad_alloc
+    stop();
+    throw;
   }
 }
 

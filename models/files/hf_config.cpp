@@ -8,6 +8,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
+#include "engine/base/read_stream.h"
 #include "tokenizer/text/json_problem.h"
 
 namespace skald {
@@ -45,7 +46,7 @@ HfConfig HfConfig::read(const std::filesystem::path& file) {
          kMostBytes, " bytes");
   }
   std::ifstream in(file, std::ios::binary);
-  const std::string text(std::istreambuf_iterator<char>(in), {});
+  const std::string text = rest_of(in);
   if (in.bad()) fail(Exit::Model, file.string(), ": cannot be read");
   auto json = std::make_shared<Json>();
   try {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bitset>
 #include <mutex>
+#include <new>
 #include <unordered_map>
 
 #include "engine/base/error.h"
@@ -196,6 +197,8 @@ class SentencePiece final : public Tokenizer {
       const auto status = library->LoadFromSerializedProto(serialize(model));
       if (status.ok()) return library;
       refusal = status.message();
+    } catch (const std::bad_alloc&) {
+      throw;
     } catch (const std::exception& error) {
       refusal = error.what();
     }

@@ -1,0 +1,76 @@
+// Runs skald with fault_shim.c, which lets calls of the system fail, and at moments that nobody
+// chose. Environment variables make the sweeps longer: scripts/faults sets them.
+#pragma once
+
+#include <stdlib.h>
+
+#include <map>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/process.h"
+#include "tests/temp_folder.h"
+
+namespace skald::test {
+
+// The number that an environment variable sets, such as SKALD_SWEEP=50.
+inline int sweep_size(const char* variable, int otherwise) {
+  const char* text = ::getenv(variable);
+  return text ? std::max(1, std::atoi(text)) : otherwise;
+}
+
+class FaultShim {
+ public:
+  FaultShim() : path_((folder_.path() / "fault_shim.so").string()) {
+    const std::string source =
+        (source_dir() / "tests" / "app" / "faults" / "fault_shim.c").string();
+    const std::string command =
+        "cc -shared -fPIC -O1 -o '" + path_ + "' '" + source + "' -ldl 2> /dev/null";
+    // AddressSanitizer's library refuses to be loaded after the shim.
+    works_ = std::system(command.c_str()) == 0 &&
+             !counts({.arguments = {"--version"}, .input = ""}).empty();
+    if (!works_) {
+      std::fputs("skipped: tests/app/faults/fault_shim.c cannot be built or loaded\n", stderr);
+    }
+  }
+
+  // False: the test is skipped.
+  bool works() const { return works_; }
+
+  Outcome run(Invocation invocation, const std::string& variable, const std::string& value) const {
+    invocation.environment.emplace_back("LD_PRELOAD", path_);
+    invocation.environment.emplace_back(variable, value);
+    invocation.seconds = 30;
+    return run_program(invocation);
+  }
+
+  // How often an undisturbed run calls the system, by the kind of the call.
+  std::map<std::string, long> counts(const Invocation& invocation) const {
+    const std::string file = (folder_.path() / "counts").string();
+    std::filesystem::remove(file);
+    run(invocation, "SKALD_FAULT_COUNT", file);
+    std::map<std::string, long> counts;
+    std::istringstream in(std::filesystem::exists(file) ? read_file(file) : "");
+    std::string kind;
+    for (long count; in >> kind >> count;) counts[kind] = count;
+    return counts;
+  }
+
+ private:
+  TempFolder folder_;
+  std::string path_;
+  bool works_ = false;
+};
+
+// `points` of the numbers from 1 to `count`, evenly spaced: all if there are not more.
+inline std::vector<long> spread(long count, int points) {
+  std::vector<long> all;
+  for (int i = 0; i < points; ++i) {
+    const long at = 1 + count * (2 * i + 1) / (2 * points);
+    if (count > 0 && (all.empty() || all.back() != at)) all.push_back(std::min(at, count));
+  }
+  return all;
+}
+
+}  // namespace skald::test

@@ -1,0 +1,160 @@
+// kill -9 at moments that nobody chose: the same command goes on and gives the same bytes.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <random>
+#include <thread>
+
+#include "tests/app/faults/fault_tools.h"
+#include "tests/catch.h"
+#include "tests/small_models.h"
+
+namespace skald::test {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+// Starts a program whose output nobody reads.
+pid_t start(const std::vector<std::string>& arguments, const std::string& input = "") {
+  const pid_t child = ::fork();
+  if (child != 0) return child;
+  const int in = ::open(input.empty() ? "/dev/null" : input.c_str(), O_RDONLY);
+  const int null = ::open("/dev/null", O_WRONLY);
+  ::dup2(in, 0), ::dup2(null, 1), ::dup2(null, 2);
+  exec_program({.arguments = arguments, .input = {}});
+}
+
+struct Resumable {
+  std::vector<std::string> first, again;  // the command, and the one that goes on
+  fs::path file;
+};
+
+void check_kills(const Resumable& command, int kills) {
+  const auto remove = [&] {
+    for (const char* ending : {"", ".lock", ".manifest.json"}) {
+      fs::remove(command.file.string() + ending);
+    }
+  };
+  remove();
+  const auto before = Clock::now();
+  REQUIRE(skald(command.first).code == 0);
+  const auto whole_time = Clock::now() - before;
+  const std::string whole = read_file(command.file);
+  std::mt19937 random(1);
+  remove();
+  for (int i = 0; i < kills; ++i) {
+    if (i % 3 == 0) remove();  // three kills of one file: a run that goes on is killed too
+    const auto moment = whole_time * static_cast<int64_t>(random() % 1000) / 1000;
+    const pid_t child = start(fs::exists(command.file) ? command.again : command.first);
+    std::this_thread::sleep_for(moment);
+    ::kill(child, SIGKILL);
+    ::waitpid(child, nullptr, 0);
+    if (i % 3 != 2) continue;
+    const Outcome end = skald(fs::exists(command.file) ? command.again : command.first);
+    CAPTURE(command.first, i, end.err);
+    CHECK(end.code == 0);
+    CHECK(read_file(command.file) == whole);
+  }
+}
+
+TEST_CASE("a command that is killed at any moment goes on to the same bytes") {
+  TempFolder folder;
+  const std::string model = folder.write("m.gguf", flat_gguf({})).string();
+  std::string lines, pairs;
+  for (int i = 0; i < 40; ++i) {
+    const std::string number = std::to_string(i);
+    lines += "{\"prompt\":\"a" + number + "\",\"max_tokens\":8}\n";
+    pairs += "{\"context\":\"a" + number + "\",\"continuation\":\"b\"}\n";
+  }
+  const std::string prompts = folder.write("prompts", lines).string();
+  const std::string scores = folder.write("scores", pairs).string();
+  const std::string text = folder.write("text", std::string(6000, 'a')).string();
+  const auto resumed = [](std::vector<std::string> arguments) {
+    arguments.push_back("--resume");
+    return arguments;
+  };
+  const std::string a = (folder.path() / "a").string(), b = (folder.path() / "b").string(),
+                    c = (folder.path() / "c").string();
+  const std::vector<std::string> batch = {"batch", model, "-i", prompts,      "-o", a,
+                                          "-q",    "-s",  "1",  "--max-seqs", "2"};
+  const std::vector<std::string> score = {"score", model, "-i", scores, "-o", b, "-q"};
+  const std::vector<std::string> perplexity = {"perplexity", model,     "-f",           text,
+                                               "--protocol", "gptq:64", "--checkpoint", c};
+  const int kills = sweep_size("SKALD_KILLS", 6);
+  check_kills({batch, resumed(batch), a}, kills);
+  check_kills({score, resumed(score), b}, kills);
+  check_kills({perplexity, perplexity, c}, kills);
+}
+
+TEST_CASE("a dialogue that is killed keeps whole turns") {
+  TempFolder folder;
+  const std::string model = folder.write("m.gguf", flat_gguf({})).string();
+  const std::string file = (folder.path() / "s.chat").string();
+  const std::string input = folder.write("in", "a\nb\nc\nd\n").string();
+  const std::vector<std::string> chat = {"chat", model, "--chat-template", "chatml", "-n", "4",
+                                         "-s",   "1",   "--session",       file};
+  std::mt19937 random(2);
+  for (int i = 0; i < sweep_size("SKALD_KILLS", 6); ++i) {
+    const pid_t child = start(chat, input);
+    std::this_thread::sleep_for(std::chrono::milliseconds(random() % 60));
+    ::kill(child, SIGKILL);
+    ::waitpid(child, nullptr, 0);
+    if (i % 3 != 2) continue;
+    const Outcome next = skald(chat, "/tokens\n");
+    CAPTURE(next.err);
+    CHECK(next.code == 0);
+    fs::remove(file);
+  }
+}
+
+// The resident memory of a process, in KiB.
+long resident(pid_t process) {
+  std::ifstream in("/proc/" + std::to_string(process) + "/status");
+  for (std::string line; std::getline(in, line);) {
+    if (line.starts_with("VmRSS:")) return std::atol(line.c_str() + 6);
+  }
+  return 0;
+}
+
+TEST_CASE("a long batch needs no more memory than a short one") {
+  TempFolder folder;
+  const std::string model = folder.write("m.gguf", flat_gguf({})).string();
+  const long lines = sweep_size("SKALD_SOAK", 3000);
+  int input[2], output[2];
+  REQUIRE(::pipe2(input, O_CLOEXEC) == 0);
+  REQUIRE(::pipe2(output, O_CLOEXEC) == 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const int null = ::open("/dev/null", O_WRONLY);
+    ::dup2(input[0], 0), ::dup2(output[1], 1), ::dup2(null, 2);
+    exec_program({.arguments = {"batch", model, "-q", "--plain", "-s", "1"}, .input = {}});
+  }
+  ::close(input[0]), ::close(output[1]);
+  std::thread writer([&] {
+    for (long i = 0; i < lines; ++i) {
+      write_all(input[1], "{\"prompt\":\"" + std::to_string(i) + "\",\"max_tokens\":1}\n");
+    }
+    ::close(input[1]);
+  });
+  long done = 0, early = 0, late = 0;
+  char part[1 << 16];
+  for (ssize_t count; (count = ::read(output[0], part, sizeof part)) > 0;) {
+    done += std::count(part, part + count, '\n');
+    if (early == 0 && done >= lines / 4) early = resident(child);
+    if (done < lines) late = std::max(late, resident(child));
+  }
+  writer.join();
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  ::close(output[0]);
+  CHECK(status == 0);
+  CHECK(done == lines);
+  CAPTURE(early, late);
+  // The ids that were seen take some 50 bytes each; the rest is the allocator's play.
+  CHECK(late - early < 6000 + lines / 10);
+}
+
+}  // namespace
+}  // namespace skald::test
