@@ -142,6 +142,7 @@ bool Scheduler::run() {
     return true;
   } catch (const Error& error) {
     if (error.code() != Exit::Memory) throw;
+    take_back_step();
     lower_load(error.what());
     return false;
   }
@@ -153,10 +154,16 @@ std::span<StepPick> Scheduler::pick() {
     return picks_.pick(executor_, parts_);
   } catch (const Error& error) {
     if (error.code() != Exit::Memory) throw;
-    for (const StepPicks::Rows& part : parts_) part.sample->sequence.truncate(part.first);
+    take_back_step();
     lower_load(error.what());
     return {};
   }
+}
+
+// A step that failed midway may have made the sequences longer; without this their tokens would
+// pass for computed.
+void Scheduler::take_back_step() {
+  for (const StepPicks::Rows& part : parts_) part.sample->sequence.truncate(part.first);
 }
 
 // Called when the device ran out of memory in a step: the next steps are smaller.

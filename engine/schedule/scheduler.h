@@ -65,6 +65,7 @@ class Scheduler {
   void preempt(ScheduledSample& sample);
   bool run();
   std::span<StepPick> pick();
+  void take_back_step();
   void lower_load(const std::string& problem);
   void remember_prefixes();
   void deliver(StepPick& pick);
