@@ -1,5 +1,6 @@
 // A queue between threads with a limit: a writer waits while the queue is full. After close() the
-// readers still get the rest; abandon() drops the rest and wakes all threads.
+// readers still get the rest; abandon() keeps the rest from them and wakes all threads. Other
+// threads may still use what lies in an abandoned queue: it is destroyed with the queue.
 #pragma once
 
 #include <condition_variable>
@@ -44,14 +45,13 @@ class BoundedQueue {
 
   void abandon() {
     const std::lock_guard lock(mutex_);
-    closed_ = true;
-    items_.clear();
+    closed_ = abandoned_ = true;
     changed_.notify_all();
   }
 
  private:
   std::optional<T> take() {
-    if (items_.empty()) return {};
+    if (items_.empty() || abandoned_) return {};
     std::optional<T> item(std::move(items_.front()));
     items_.pop_front();
     changed_.notify_all();
@@ -62,7 +62,7 @@ class BoundedQueue {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<T> items_;
-  bool closed_ = false;
+  bool closed_ = false, abandoned_ = false;
 };
 
 }  // namespace skald

@@ -43,6 +43,7 @@ class BatchFinisher {
 
   const BatchRun& run_;
   std::unordered_map<const BatchJob*, std::unique_ptr<BatchJob>> jobs_;
+  std::unique_ptr<BatchJob> taken_;  // where there is no memory for it in jobs_: it is computed
 };
 
 void cancel_all(BatchJob& job) {
@@ -55,8 +56,9 @@ void BatchFinisher::take(BatchNews news) {
   if (news.job && news.job->open == 0) {
     finish(*news.job);
   } else if (news.job) {
-    const BatchJob* key = news.job.get();
-    jobs_.emplace(key, std::move(news.job));
+    taken_ = std::move(news.job);
+    std::unique_ptr<BatchJob>& place = jobs_[taken_.get()];
+    place = std::move(taken_);
   }
   for (GenerationEvent& event : news.events) take_event(event);
 }

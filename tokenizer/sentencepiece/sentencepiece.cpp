@@ -199,8 +199,8 @@ class SentencePiece final : public Tokenizer {
       refusal = status.message();
     } catch (const std::bad_alloc&) {
       throw;
-    } catch (const std::exception& error) {
-      refusal = error.what();
+    } catch (const std::exception&) {
+      refusal = "its pieces contradict each other";
     }
     fail(Exit::Model, vocabulary_.source,
          ": the sentencepiece library refuses the vocabulary: ", refusal);

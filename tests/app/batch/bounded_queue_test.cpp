@@ -1,5 +1,6 @@
 #include "app/batch/bounded_queue.h"
 
+#include <memory>
 #include <thread>
 
 #include "tests/catch.h"
@@ -26,6 +27,20 @@ TEST_CASE("a full queue makes writers wait, and abandon() releases them") {
   waiting.join();
   CHECK(!pushed);
   CHECK(!full.try_pop());
+}
+
+TEST_CASE("what lies in an abandoned queue lives as long as the queue") {
+  auto item = std::make_shared<int>(1);
+  {
+    BoundedQueue<std::shared_ptr<int>> queue(2);
+    CHECK(queue.push(item));
+    queue.abandon();
+    CHECK(item.use_count() == 2);
+    CHECK(!queue.pop());
+    CHECK(!queue.try_pop());
+    CHECK(!queue.push(item));
+  }
+  CHECK(item.use_count() == 1);
 }
 
 }  // namespace
