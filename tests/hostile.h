@@ -20,19 +20,15 @@
 #include "engine/program/weights.h"
 #include "engine/quant/dtype.h"
 #include "tests/catch.h"
+#include "tests/paths.h"
 #include "tests/temp_folder.h"
 
 namespace skald::test {
 
-// Sanitizers reserve terabytes of address space, so that a limit would stop them at once.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-inline constexpr bool kLimitMemory = false;
-#else
-inline constexpr bool kLimitMemory = true;
-#endif
-
+// Not under sanitizers: they reserve terabytes of address space, so that a limit would stop them at
+// once.
 inline void limit_memory_growth(uint64_t bytes) {
-  if (!kLimitMemory) return;
+  if (sanitized()) return;
   uint64_t pages = 0;
   std::ifstream("/proc/self/statm") >> pages;
   const uint64_t limit = pages * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE)) + bytes;

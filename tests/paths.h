@@ -8,10 +8,14 @@
 
 namespace skald::test {
 
-// Defined in paths.cpp alone: other objects do not contain the checkout's path, so that a compiler
-// cache can serve several checkouts.
+// Defined in paths.cpp alone: other objects do not depend on the build folder, so that
+// scripts/check can link them too, and a compiler cache can serve several checkouts.
 std::filesystem::path source_dir();
 std::filesystem::path built_program();
+
+// Sanitizers watch the program and its libraries: all takes several times as long, and memory
+// cannot be limited.
+bool sanitized();
 
 inline std::filesystem::path data_dir() { return source_dir() / "tests" / "data"; }
 inline std::filesystem::path shared_dir() { return source_dir().parent_path() / "shared"; }

@@ -166,7 +166,7 @@ void thinking(ChatProgram& program, const std::string&) {
   program.screen().say_dimmed(text.empty() ? "there was no thinking in the last answer" : text);
 }
 
-constexpr ChatCommand kCommands[] = {
+constexpr ChatCommand kChatCommands[] = {
     {"help", "", "Show this", help},
     {"exit", "", "End, as Ctrl-D, /quit and /bye do", exit},
     {"clear", "", "Begin again; the system prompt stays", clear},
@@ -205,14 +205,14 @@ std::string indented(std::string_view text, size_t indent, size_t columns) {
 
 }  // namespace
 
-std::span<const ChatCommand> chat_commands() { return kCommands; }
+std::span<const ChatCommand> chat_commands() { return kChatCommands; }
 
 std::string chat_help(int columns) {
   constexpr size_t kNames = 24;
   const auto width = static_cast<size_t>(std::max(columns - 1, 1));
   std::string text;
   const bool narrow = width < 60;  // no room for two columns
-  for (const ChatCommand& command : kCommands) {
+  for (const ChatCommand& command : kChatCommands) {
     std::string names = concat(narrow ? "/" : "  /", command.name,
                                command.argument.empty() ? "" : " ", command.argument);
     if (narrow) {
@@ -236,11 +236,11 @@ void run_chat_command(ChatProgram& program, const std::string& line) {
   for (const auto& [other, own] : kOtherNames) {
     if (name == other) name = own;
   }
-  const auto found = std::find_if(std::begin(kCommands), std::end(kCommands),
+  const auto found = std::find_if(std::begin(kChatCommands), std::end(kChatCommands),
                                   [&](const ChatCommand& command) { return command.name == name; });
-  if (found == std::end(kCommands)) {
+  if (found == std::end(kChatCommands)) {
     std::vector<std::string_view> names;
-    for (const ChatCommand& command : kCommands) names.push_back(command.name);
+    for (const ChatCommand& command : kChatCommands) names.push_back(command.name);
     const std::string_view meant = nearest(name, names);
     fail(Exit::Usage, "unknown command '/", printable(name, 40), "'",
          meant.empty() ? "" : concat(", did you mean '/", meant, "'?"),

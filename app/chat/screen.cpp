@@ -7,7 +7,7 @@
 namespace skald {
 namespace {
 
-constexpr std::string_view kSpace = " \t\r\n";
+constexpr std::string_view kBlanks = " \t\r\n";
 
 }  // namespace
 
@@ -97,7 +97,7 @@ void ChatScreen::answer(const AnswerPart& part) {
   end_thinking();
   std::string_view text = part.text;
   if (at_begin_) {  // many models begin an answer with a space or a newline
-    text.remove_prefix(std::min(text.find_first_not_of(kSpace), text.size()));
+    text.remove_prefix(std::min(text.find_first_not_of(kBlanks), text.size()));
   }
   if (text.empty()) return;
   shown_ = true;

@@ -7,6 +7,7 @@
 #include "app/program/version.h"
 #include "engine/base/counted.h"
 #include "engine/base/error.h"
+#include "engine/base/number_text.h"
 #include "engine/base/printable.h"
 #include "engine/base/size_text.h"
 
@@ -20,13 +21,9 @@ constexpr const char* kCompiler =
     "g++ " __VERSION__;
 #endif
 
-std::string decimal(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f", value);
-  return text;
+std::string rate_text(double bytes_per_second) {
+  return number_text(bytes_per_second / 1e9, "%.1f") + " GB/s";
 }
-
-std::string rate_text(double bytes_per_second) { return decimal(bytes_per_second / 1e9) + " GB/s"; }
 
 const char* code_text(cuda::Code code) {
   switch (code) {
@@ -115,7 +112,7 @@ std::string gpu_text(const cuda::DeviceInfo& gpu, const cuda::Speeds* speeds) {
 
 std::string cpu_text(const Facts& f, double read) {
   std::string limit;
-  if (f.cgroup_cpus > 0) limit = concat(", control group: ", decimal(f.cgroup_cpus));
+  if (f.cgroup_cpus > 0) limit = concat(", control group: ", number_text(f.cgroup_cpus, "%.1f"));
   std::string text =
       row("CPU", concat(f.cpu_name.empty() ? "unknown" : printable(f.cpu_name), ", ",
                         counted(f.cores, "thread"), ", ", f.allowed_cores, " allowed", limit,

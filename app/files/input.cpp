@@ -23,7 +23,6 @@ namespace {
 
 // More than any context holds. An endless pipe must not fill the memory.
 constexpr size_t kMostBytes = size_t{256} << 20;
-constexpr int kPollMilliseconds = 100;  // between looks at whether the program was interrupted
 
 int hex_digit(char c) {
   if (c >= '0' && c <= '9') return c - '0';

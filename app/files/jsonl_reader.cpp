@@ -19,7 +19,6 @@ namespace skald {
 namespace {
 
 constexpr size_t kBufferBytes = 256 << 10;
-constexpr int kPollMilliseconds = 100;  // between looks at whether the program was interrupted
 
 bool is_blank(std::string_view text) {
   return text.find_first_not_of(" \t\r\v\f") == std::string_view::npos;

@@ -15,6 +15,9 @@ void forget_interrupt();  // the next signal counts as the first
 // the flag, as long as it is the first.
 void take_time_to_end();
 
+// Between two looks at whether a signal came, where nothing wakes the program.
+inline constexpr int kPollMilliseconds = 100;
+
 // Throws Error with the exit code of the signal: "interrupted while reading a.txt".
 [[noreturn]] void fail_interrupted(std::string_view doing);
 

@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 
+#include "app/hub/text.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 #include "engine/quant/dtype.h"
@@ -16,12 +17,6 @@ namespace {
 
 constexpr std::string_view kDynamic = "UD-";  // unsloth's mixes: UD-Q4_K_XL
 constexpr std::string_view kHalf = "FP16";    // some files' name for F16
-
-std::string upper(std::string_view text) {
-  std::string out;
-  for (const unsigned char c : text) out += static_cast<char>(std::toupper(c));
-  return out;
-}
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_separator(char c) { return c == '-' || c == '.' || c == '/' || c == ' '; }

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "app/hub/pull.h"
+#include "app/hub/text.h"
 #include "app/program/command.h"
 #include "app/program/commands.h"
 #include "app/terminal/output.h"
@@ -32,10 +33,7 @@ HubReference reference_of(const PullFlags& flags) {
       fail(Exit::Usage, "the type is given twice: '", printable(flags.name), "' and --type ",
            printable(flags.type), "; give it once");
     }
-    reference.type.clear();
-    for (const unsigned char c : flags.type) {
-      reference.type += static_cast<char>(std::toupper(c));
-    }
+    reference.type = upper(flags.type);
   }
   if (!flags.revision.empty()) {
     if (!reference.revision.empty()) {

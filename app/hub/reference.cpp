@@ -20,12 +20,6 @@ constexpr ShortName kShortNames[] = {
 #undef SHORT_NAME
 };
 
-std::string upper(std::string_view text) {
-  std::string out;
-  for (const unsigned char c : text) out += static_cast<char>(std::toupper(c));
-  return out;
-}
-
 bool is_word(std::string_view text, std::string_view also) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [&](unsigned char c) {
     return (c < 0x80 && std::isalnum(c)) || also.find(static_cast<char>(c)) != also.npos;

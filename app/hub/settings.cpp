@@ -32,9 +32,8 @@ fs::path hub_home() {
   return user_cache_folder() / "huggingface";
 }
 
-bool is_true(std::string value) {
-  std::transform(value.begin(), value.end(), value.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+bool is_true(std::string_view text) {
+  const std::string value = upper(text);
   return value == "1" || value == "ON" || value == "YES" || value == "TRUE";
 }
 

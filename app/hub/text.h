@@ -15,6 +15,13 @@ inline std::string lower(std::string_view text) {
   return out;
 }
 
+inline std::string upper(std::string_view text) {
+  std::string out(text);
+  std::transform(out.begin(), out.end(), out.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  return out;
+}
+
 // Without white space at both ends.
 inline std::string trimmed(std::string_view text) {
   const auto space = [](char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; };

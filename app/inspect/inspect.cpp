@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "app/files/json.h"
+#include "app/inspect/shape_text.h"
 #include "app/model/chat_template.h"
 #include "app/model/open.h"
 #include "app/program/command.h"
@@ -73,12 +74,6 @@ std::string templates_text(const OpenedModel& opened) {
                    counted(one.text.size(), "byte"));
   }
   return text.empty() ? "none" : text;
-}
-
-std::string shape_text(const std::vector<int64_t>& shape) {
-  std::string text;
-  for (int64_t size : shape) text += concat(text.empty() ? "" : " × ", size);
-  return text;
 }
 
 int64_t elements(const Tensor& tensor) { return tensor.view.rows * tensor.view.cols; }

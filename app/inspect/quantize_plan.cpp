@@ -6,6 +6,7 @@
 #include <map>
 
 #include "app/files/json.h"
+#include "app/inspect/shape_text.h"
 #include "app/terminal/table.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
@@ -71,12 +72,6 @@ std::string lower(std::string_view text) {
 
 double bits_per_weight(const QuantizePlan& plan) {
   return 8 * static_cast<double>(plan.tensor_bytes()) / static_cast<double>(plan.parameters);
-}
-
-std::string shape_text(const std::vector<int64_t>& shape) {
-  std::string text;
-  for (int64_t size : shape) text += concat(text.empty() ? "" : " × ", size);
-  return text;
 }
 
 std::string_view from(const MadeTensor& tensor) {

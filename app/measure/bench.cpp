@@ -56,9 +56,9 @@ double products_per_row(const Program& program) {
 
 // Prints the current test to stderr. A terminal shows one line that is overwritten. A file or pipe
 // gets a line per test, but only after the first two seconds.
-class Progress {
+class TestLine {
  public:
-  ~Progress() {
+  ~TestLine() {
     if (terminal_) std::fprintf(stderr, "\r\x1b[K");
   }
 
@@ -78,7 +78,7 @@ class Progress {
 
 // BenchResult::seconds is empty if Ctrl-C came before the first repetition ended.
 BenchResult measure(Executor& executor, const BenchCase& test, const BenchFlags& flags,
-                    Progress& progress) {
+                    TestLine& progress) {
   const int64_t rows = flags.model.run.rows > 0 ? flags.model.run.rows : executor.max_rows();
   BenchResult result{test, {}};
   progress.show(test.name() + ": warming up");
@@ -125,7 +125,7 @@ BenchResult measure(Executor& executor, const BenchCase& test, const BenchFlags&
 
 // Measures scoring whole texts. A text of N tokens has N - 1 rows: the last token is only a target.
 BenchResult measure_scoring(Executor& executor, const BenchCase& test, const BenchFlags& flags,
-                            Progress& progress) {
+                            TestLine& progress) {
   BenchResult result{test, {}};
   // As many texts as fill two steps.
   const int64_t count =
@@ -194,7 +194,7 @@ Model open_or_make_model(const BenchFlags& flags, std::string& name) {
 }
 
 BenchReport measure_all(const BenchFlags& flags, const std::vector<BenchCase>& cases) {
-  Progress progress;
+  TestLine progress;
   const Device asked = parse_device(flags.model.device);
   BenchReport report;
   if (!flags.shape.empty()) progress.show("making random weights");

@@ -6,15 +6,10 @@
 
 #include "app/files/json.h"
 #include "engine/base/error.h"
+#include "engine/base/number_text.h"
 
 namespace skald {
 namespace {
-
-std::string number(double value, const char* format) {
-  char text[64];
-  std::snprintf(text, sizeof text, format, value);
-  return text;
-}
 
 const char* kind(const BenchResult& result) {
   return result.test.scored ? "score" : result.test.prompt ? "prefill" : "decode";
@@ -55,13 +50,13 @@ Table to_table(const BenchReport& report) {
               {}};
   for (const BenchResult& r : report.results) {
     const double bytes = per_second(r.bytes, r);
-    table.rows.push_back({report.model, size_text(report.bytes), count_text(report.parameters),
-                          report.device, report.threads > 0 ? concat(report.threads) : "",
-                          r.test.name(),
-                          number(r.mean_rate(), "%.2f") + number(r.rate_deviation(), " ± %.2f"),
-                          r.bytes > 0 ? number(bytes / 1e9, "%.1f") : "",
-                          r.bytes > 0 ? number(100 * bytes / report.bandwidth, "%.1f") : "",
-                          r.flops > 0 ? number(per_second(r.flops, r) / 1e9, "%.0f") : ""});
+    table.rows.push_back(
+        {report.model, size_text(report.bytes), count_text(report.parameters), report.device,
+         report.threads > 0 ? concat(report.threads) : "", r.test.name(),
+         number_text(r.mean_rate(), "%.2f") + number_text(r.rate_deviation(), " ± %.2f"),
+         r.bytes > 0 ? number_text(bytes / 1e9, "%.1f") : "",
+         r.bytes > 0 ? number_text(100 * bytes / report.bandwidth, "%.1f") : "",
+         r.flops > 0 ? number_text(per_second(r.flops, r) / 1e9, "%.0f") : ""});
   }
   return table;
 }
@@ -72,7 +67,7 @@ Table to_csv_table(const BenchReport& report) {
        "sequences", "repetitions", "tokens_per_second", "tokens_per_second_deviation",
        "bytes_per_second", "share_of_read_bandwidth", "flops_per_second"},
       {}};
-  const auto plain = [](double value) { return number(value, "%.6g"); };
+  const auto plain = [](double value) { return number_text(value, "%.6g"); };
   for (const BenchResult& r : report.results) {
     const double bytes = per_second(r.bytes, r);
     table.rows.push_back({report.model, concat(report.bytes), concat(report.parameters),

@@ -16,6 +16,7 @@
 #include "app/terminal/output.h"
 #include "app/terminal/table.h"
 #include "engine/base/error.h"
+#include "engine/base/number_text.h"
 #include "engine/base/printable.h"
 
 namespace skald {
@@ -129,12 +130,6 @@ Difference compare(const Recorded& a, const Recorded& b) {
   return result;
 }
 
-std::string number(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.2e", value);
-  return text;
-}
-
 // The largest difference that rounding alone explains: float16 in the KV cache, int8 activations
 // for block formats on the CPU, activations in the weights' type on a GPU.
 double usual_tolerance(const Setting& a, const Setting& b, const Program& program) {
@@ -187,8 +182,8 @@ int diff(DiffFlags& flags) {
     const std::string label = op_label(program, i);
     if (bad && first.empty()) {
       first = concat("op ", i, ", ", label, ": buffer '", a[i].name, "' differs by ",
-                     number(d.relative), " (largest ", number(d.largest), " at row ", d.row,
-                     ", column ", d.col, ")");
+                     number_text(d.relative, "%.2e"), " (largest ", number_text(d.largest, "%.2e"),
+                     " at row ", d.row, ", column ", d.col, ")");
     }
     if (flags.json) {
       rows.push_back({{"op", i},
@@ -201,8 +196,8 @@ int diff(DiffFlags& flags) {
                       {"beyond_tolerance", bad}});
     }
     if (flags.all || bad || i + 1 == a.size()) {
-      table.rows.push_back({concat(i), label, a[i].name, number(d.relative), number(d.largest),
-                            concat(d.row, ",", d.col)});
+      table.rows.push_back({concat(i), label, a[i].name, number_text(d.relative, "%.2e"),
+                            number_text(d.largest, "%.2e"), concat(d.row, ",", d.col)});
     }
   }
   StandardOutput out;
@@ -217,7 +212,8 @@ int diff(DiffFlags& flags) {
               "\n");
   } else {
     out.write(to_text(table));
-    out.write(first.empty() ? concat("\nno buffer differs by more than ", number(tolerance), "\n")
+    out.write(first.empty() ? concat("\nno buffer differs by more than ",
+                                     number_text(tolerance, "%.2e"), "\n")
                             : concat("\nfirst difference: ", first, "\n"));
   }
   return static_cast<int>(first.empty() ? Exit::Done : Exit::Failed);

@@ -20,6 +20,7 @@
 #include "cuda/cuda.h"
 #include "engine/base/counted.h"
 #include "engine/base/error.h"
+#include "engine/base/number_text.h"
 #include "engine/base/printable.h"
 #include "engine/cpu/kernels.h"
 #include "engine/schedule/session.h"
@@ -130,12 +131,6 @@ std::string text_line(const std::optional<TextResult>& compared) {
                 text.margin, text.good ? ", which rounding explains" : "");
 }
 
-std::string number(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1e", value);
-  return text;
-}
-
 int selftest_command(const SelftestFlags& flags) {
   const auto start = std::chrono::steady_clock::now();
   const Device device = device_to_test(flags.device);
@@ -198,7 +193,8 @@ int selftest_command(const SelftestFlags& flags) {
   for (const selftest::Line& line : report.lines()) {
     table.rows.push_back({std::string(selftest::sort_name(line.sort)), line.kernel,
                           std::string(skald::name(line.type)), concat(line.cases),
-                          concat(line.selected), number(line.error), number(line.bound),
+                          concat(line.selected), number_text(line.error, "%.1e"),
+                          number_text(line.bound, "%.1e"),
                           line.failed == 0 ? "right" : concat(line.failed, " WRONG")});
   }
   out.write(concat(name, limit > 0 ? concat(", as if it were sm_", limit) : "", "\n\n"));

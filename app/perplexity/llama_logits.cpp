@@ -17,7 +17,7 @@
 namespace skald {
 namespace {
 
-constexpr std::string_view kMagic = "_logits_";
+constexpr std::string_view kLlamaMagic = "_logits_";
 constexpr float kFloor = 16;
 constexpr int64_t kHeadBytes = 8 + 3 * 4;
 constexpr float kSteps = 65535;
@@ -99,7 +99,7 @@ class LlamaLogitsWriter final : public BaseWriter {
     check(std::ssize(ids) % context == 0, "a file of logits has whole chunks");
     const int32_t head[] = {static_cast<int32_t>(context), static_cast<int32_t>(vocab),
                             static_cast<int32_t>(std::ssize(ids) / context)};
-    file_.write(kMagic);
+    file_.write(kLlamaMagic);
     put(head, sizeof head);
     put(ids.data(), ids.size_bytes());
   }

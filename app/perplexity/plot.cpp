@@ -6,6 +6,7 @@
 
 #include "engine/base/counted.h"
 #include "engine/base/error.h"
+#include "engine/base/number_text.h"
 #include "engine/base/printable.h"
 
 namespace skald {
@@ -23,12 +24,6 @@ constexpr std::string_view kStyle =
     ".chunk{fill:#7ab8f5;stroke:#7ab8f5}.run{stroke:#ff8a75}.high{fill:#ff8a75}}\n"
     "</style>\n";
 
-std::string number(double value, const char* format = "%.1f") {
-  char text[40];
-  std::snprintf(text, sizeof text, format, value);
-  return text;
-}
-
 std::string escaped(std::string_view text) {
   std::string out;
   for (const char c : text) {
@@ -39,22 +34,25 @@ std::string escaped(std::string_view text) {
 
 std::string text_at(double x, double y, const char* anchor, const std::string& text,
                     const std::string& more = "") {
-  return concat("<text class=\"text\" x=\"", number(x), "\" y=\"", number(y), "\" text-anchor=\"",
-                anchor, "\"", more, ">", escaped(text), "</text>\n");
+  return concat("<text class=\"text\" x=\"", number_text(x, "%.1f"), "\" y=\"",
+                number_text(y, "%.1f"), "\" text-anchor=\"", anchor, "\"", more, ">", escaped(text),
+                "</text>\n");
 }
 
 std::string line(const char* style, double x1, double y1, double x2, double y2) {
-  return concat("<line class=\"", style, "\" x1=\"", number(x1), "\" y1=\"", number(y1), "\" x2=\"",
-                number(x2), "\" y2=\"", number(y2), "\"/>\n");
+  return concat("<line class=\"", style, "\" x1=\"", number_text(x1, "%.1f"), "\" y1=\"",
+                number_text(y1, "%.1f"), "\" x2=\"", number_text(x2, "%.1f"), "\" y2=\"",
+                number_text(y2, "%.1f"), "\"/>\n");
 }
 
 std::string dot(double x, double y) {
-  return concat("<circle class=\"chunk\" cx=\"", number(x), "\" cy=\"", number(y),
-                "\" r=\"2\"/>\n");
+  return concat("<circle class=\"chunk\" cx=\"", number_text(x, "%.1f"), "\" cy=\"",
+                number_text(y, "%.1f"), "\" r=\"2\"/>\n");
 }
 
 std::string triangle(double x, double y) {
-  return concat("<path class=\"high\" d=\"M", number(x), " ", number(y), "l-4 7h8z\"/>\n");
+  return concat("<path class=\"high\" d=\"M", number_text(x, "%.1f"), " ", number_text(y, "%.1f"),
+                "l-4 7h8z\"/>\n");
 }
 
 // The smallest of 1, 2 and 5 times a power of ten that gives at most six ticks.
@@ -161,7 +159,8 @@ class Plot {
       if (std::isnan(value)) continue;
       const double at = x(static_cast<double>(data_.first) + static_cast<double>(i));
       if (is_high(value)) marks += triangle(at, kTop);
-      points += concat(number(at), ",", number(y(std::min(value, range_.high))), " ");
+      points += concat(number_text(at, "%.1f"), ",",
+                       number_text(y(std::min(value, range_.high)), "%.1f"), " ");
     }
     return concat("<polyline class=\"run\" fill=\"none\" stroke-width=\"2\" points=\"", points,
                   "\"/>\n", marks);
@@ -180,7 +179,7 @@ class Plot {
     return out + triangle(kLeft + 400, top - 9) +
            text_at(kLeft + 410, top, "start",
                    concat("above the plot: ", counted(high_count_, "chunk"), ", up to ",
-                          number(highest_, "%.6g")));
+                          number_text(highest_, "%.6g")));
   }
 
   std::string axes() const {
@@ -190,13 +189,13 @@ class Plot {
     for (double value = std::ceil(range_.low / y_step) * y_step; value <= range_.high;
          value += y_step) {
       grid += line("grid", kLeft, y(value), kWidth - kRight, y(value));
-      labels += text_at(kLeft - 8, y(value) + 4, "end", number(value, "%.6g"));
+      labels += text_at(kLeft - 8, y(value) + 4, "end", number_text(value, "%.6g"));
     }
     const auto first = static_cast<double>(data_.first), last = static_cast<double>(last_);
     const double x_step = std::max(tick_step(last - first), 1.0);
     for (double value = std::ceil(first / x_step) * x_step; value <= last; value += x_step) {
       grid += line("grid", x(value), kTop, x(value), bottom);
-      labels += text_at(x(value), bottom + 18, "middle", number(value, "%.0f"));
+      labels += text_at(x(value), bottom + 18, "middle", number_text(value, "%.0f"));
     }
     const double middle = (kTop + bottom) / 2;
     const std::string turned = concat(" transform=\"rotate(-90 18 ", middle, ")\"");
@@ -222,9 +221,9 @@ std::string plot_svg(const PplTotal& total) {
   const Estimate result = total.sums().perplexity();
   const PplHeading& heading = total.heading();
   PlotData data;
-  data.title =
-      concat("perplexity ", number(result.value, "%.4f"), " ± ", number(result.error, "%.4f"), ", ",
-             heading.settings.name(), ", ", counted(total.sums().tokens, "token"));
+  data.title = concat("perplexity ", number_text(result.value, "%.4f"), " ± ",
+                      number_text(result.error, "%.4f"), ", ", heading.settings.name(), ", ",
+                      counted(total.sums().tokens, "token"));
   data.subtitle = concat(printable(heading.model.path, 60), " on ", printable(heading.text, 50));
   data.first = total.first();
   data.points = total.points();

@@ -7,6 +7,7 @@
 #include "app/files/json.h"
 #include "engine/base/counted.h"
 #include "engine/base/error.h"
+#include "engine/base/number_text.h"
 #include "engine/base/printable.h"
 
 namespace skald {
@@ -14,14 +15,8 @@ namespace {
 
 constexpr double kPercentiles[] = {99.9, 99, 95, 90, 50, 10, 5, 1, 0.1};
 
-std::string number(double value, const char* format) {
-  char text[64];
-  std::snprintf(text, sizeof text, format, value);
-  return text;
-}
-
 std::string plus_minus(const Estimate& estimate, const char* format) {
-  return number(estimate.value, format) + " ± " + number(estimate.error, format);
+  return number_text(estimate.value, format) + " ± " + number_text(estimate.error, format);
 }
 
 std::string row(const std::string& name, const std::string& value) {
@@ -108,19 +103,20 @@ std::string comparison_text(const PplTotal& total) {
   out += row("base", model_text(*total.heading().base));
   out += row("base perplexity", plus_minus(c.base_perplexity, "%.6f"));
   out += row("ln(ratio)", plus_minus(c.ln_ratio, "%.6f") + "  (paired; correlation " +
-                              number(100 * c.correlation, "%.2f") + " %)");
+                              number_text(100 * c.correlation, "%.2f") + " %)");
   out += row("ratio", plus_minus(c.ratio, "%.6f"));
   out += row("KL divergence", plus_minus(c.divergence, "%.6f") +
                                   (c.slack > 0 ? "  (lower bound; the exact value is at most " +
-                                                     number(c.slack, "%.6f") + " more)"
+                                                     number_text(c.slack, "%.6f") + " more)"
                                                : ""));
-  out += row("  largest", number(total.comparison()->largest_divergence, "%.6f"));
+  out += row("  largest", number_text(total.comparison()->largest_divergence, "%.6f"));
   for (const double p : kPercentiles) {
-    out += row(concat("  ", p, " %"), number(total.divergences().percentile(p), "%.6f"));
+    out += row(concat("  ", p, " %"), number_text(total.divergences().percentile(p), "%.6f"));
   }
   out += row("Δp, mean", percent(c.probability));
   for (const double p : kPercentiles) {
-    out += row(concat("  ", p, " %"), number(100 * total.probabilities().percentile(p), "%.3f %%"));
+    out += row(concat("  ", p, " %"),
+               number_text(100 * total.probabilities().percentile(p), "%.3f %%"));
   }
   out += row("Δp, RMS", percent(c.rms_probability));
   out += row("same top token", percent(c.same_top));
@@ -172,15 +168,15 @@ std::string to_text(const PplTotal& total) {
   std::string out;
   out += row("perplexity", plus_minus(total.sums().perplexity(), "%.6f"));
   out += row("nats per token", plus_minus(mean, "%.6f"));
-  out += row("bits per token", number(mean.value / std::numbers::ln2, "%.6f"));
+  out += row("bits per token", number_text(mean.value / std::numbers::ln2, "%.6f"));
   if (heading.settings.protocol == PplProtocol::HuggingFace) {
-    out += row("weighted like HF's page", number(total.page_perplexity(), "%.6f"));
+    out += row("weighted like HF's page", number_text(total.page_perplexity(), "%.6f"));
   }
   if (heading.settings.protocol == PplProtocol::Documents) {
     const DocumentRates rates = rates_of(total);
-    out += row("word perplexity", number(rates.word_perplexity, "%.6f"));
-    out += row("byte perplexity", number(rates.byte_perplexity, "%.6f"));
-    out += row("bits per byte", number(rates.bits_per_byte, "%.6f"));
+    out += row("word perplexity", number_text(rates.word_perplexity, "%.6f"));
+    out += row("byte perplexity", number_text(rates.byte_perplexity, "%.6f"));
+    out += row("bits per byte", number_text(rates.bits_per_byte, "%.6f"));
   }
   out += "\n";
   out += row("protocol", concat(heading.settings.name(), ": ", meaning(heading.settings)));
@@ -222,13 +218,14 @@ Json to_json(const PplTotal& total) {
 }
 
 std::string llama_running(const PplTotal& total) {
-  return concat("[", total.chunks(), "]", number(total.sums().perplexity().value, "%.4f"), ",");
+  return concat("[", total.chunks(), "]", number_text(total.sums().perplexity().value, "%.4f"),
+                ",");
 }
 
 std::string llama_final(const PplTotal& total) {
   const Estimate perplexity = total.sums().perplexity();
-  return "\nFinal estimate: PPL = " + number(perplexity.value, "%.4f") + " +/- " +
-         number(perplexity.error, "%.5f") + "\n";
+  return "\nFinal estimate: PPL = " + number_text(perplexity.value, "%.4f") + " +/- " +
+         number_text(perplexity.error, "%.5f") + "\n";
 }
 
 }  // namespace skald

@@ -20,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // Only the end of a longer file is read: skald does not write one.
-constexpr std::streamoff kMostBytes = 16 << 20;
+constexpr std::streamoff kMostHistoryBytes = 16 << 20;
 
 std::string escaped(std::string_view entry) {
   std::string line;
@@ -81,9 +81,9 @@ void LineHistory::read() {
   std::ifstream in(file_, std::ios::binary);
   in.seekg(0, std::ios::end);
   const std::streamoff size = in.tellg();
-  in.seekg(std::max<std::streamoff>(size - kMostBytes, 0));
+  in.seekg(std::max<std::streamoff>(size - kMostHistoryBytes, 0));
   std::string line;
-  if (size > kMostBytes) std::getline(in, line);
+  if (size > kMostHistoryBytes) std::getline(in, line);
   while (std::getline(in, line)) entries_.push_back(unescaped(line));
 }
 

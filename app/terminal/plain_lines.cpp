@@ -14,7 +14,7 @@ namespace skald {
 namespace {
 
 // More than any context holds. A line without end must not fill the memory.
-constexpr size_t kMostBytes = size_t{256} << 20;
+constexpr size_t kMostInputBytes = size_t{256} << 20;
 
 class PlainLines final : public LineSource {
  public:
@@ -64,8 +64,8 @@ class PlainLines final : public LineSource {
       fail(Exit::Failed, "stdin: cannot be read: ", std::strerror(errno));
     }
     if (count > 0) bytes_.append(part, static_cast<size_t>(count));
-    if (bytes_.size() > kMostBytes) {
-      fail(Exit::Failed, "stdin: a line is longer than ", kMostBytes >> 20, " MiB");
+    if (bytes_.size() > kMostInputBytes) {
+      fail(Exit::Failed, "stdin: a line is longer than ", kMostInputBytes >> 20, " MiB");
     }
     return count == 0 ? Got::End : Got::Line;
   }

@@ -22,13 +22,14 @@ termios first_mode = {};
 volatile sig_atomic_t mode_is_known = 0;
 
 // Ends bracketed paste and dim letters, which are not part of the terminal's mode.
-constexpr std::string_view kPlain = "\x1b[?2004l\x1b[0m";
+constexpr std::string_view kResetTerminal = "\x1b[?2004l\x1b[0m";
 bool plain_needed = false;
 
 void restore() {
   if (!mode_is_known) return;
   tcsetattr(STDIN_FILENO, TCSANOW, &first_mode);
-  if (plain_needed && write(STDOUT_FILENO, kPlain.data(), kPlain.size()) < 0) return;
+  if (plain_needed && write(STDOUT_FILENO, kResetTerminal.data(), kResetTerminal.size()) < 0)
+    return;
 }
 
 int window_columns(int fd) {

@@ -11,17 +11,17 @@
 namespace skald::cpu {
 namespace {
 
-constexpr int64_t kFloat = sizeof(float);
+constexpr int64_t kFloatBytes = sizeof(float);
 
 // Bytes of norms, biases and convolutions, which are decoded to float32.
 int64_t vector_bytes(const Program& program) {
   int64_t bytes = 0;
   for (const Weight& weight : program.weights) {
-    if (weight.view.rows == 1) bytes += weight.view.cols * kFloat;
+    if (weight.view.rows == 1) bytes += weight.view.cols * kFloatBytes;
   }
   for (const Op& op : program.ops) {
     const auto* conv = std::get_if<CausalConv>(&op);
-    if (conv) bytes += program.act(conv->in).cols * conv->taps * kFloat;
+    if (conv) bytes += program.act(conv->in).cols * conv->taps * kFloatBytes;
   }
   return bytes;
 }
@@ -34,7 +34,7 @@ int64_t kernel_bytes(const Program& program, const RunOptions& run_options) {
   int64_t attention = 0;
   for (const Op& op : program.ops) {
     const auto* o = std::get_if<Attention>(&op);
-    if (o) attention = std::max(attention, attention_scratch_floats(o->spec) * kFloat);
+    if (o) attention = std::max(attention, attention_scratch_floats(o->spec) * kFloatBytes);
   }
   return options.threads * (kPanelBytes + kBytesPerColumn * options.max_cols + attention) +
          product_rows(options) * options.max_cols * kBytesPerInt8 + experts_bytes(options);
@@ -89,11 +89,12 @@ MemoryPlan plan_memory(const Model& model, const Program& program, const RunOpti
   for (const ActSpec& act : program.acts) cols += act.cols;
   std::vector<MemoryPart> fixed = {{"weights", model.weights->bytes(), model.weights->mapped()},
                                    {"norms and biases", vector_bytes(program)},
-                                   {"activations", options.rows * cols * kFloat},
-                                   {"logits", kLogitRows * program.vocab() * kFloat},
+                                   {"activations", options.rows * cols * kFloatBytes},
+                                   {"logits", kLogitRows * program.vocab() * kFloatBytes},
                                    {"workspace", kernel_bytes(program, options)}};
   if (const int64_t slots = state_slots(program, options); slots > 0) {
-    fixed.push_back({"recurrent states", bytes_product(slots * kFloat, program.state_floats())});
+    fixed.push_back(
+        {"recurrent states", bytes_product(slots * kFloatBytes, program.state_floats())});
   }
   PlanRequest request;
   request.context = options.context;

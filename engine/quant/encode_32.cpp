@@ -7,29 +7,29 @@
 namespace skald {
 namespace {
 
-constexpr int kElems = 32;
+constexpr int kBlockElems = 32;
 
 // The stored code of weight i is q[i] + offset.
 struct Codes {
-  float q[kElems];
+  float q[kBlockElems];
   int offset;
   int operator()(int i) const { return static_cast<int>(q[i]) + offset; }
 };
 
 void put_nibbles(const Codes& codes, uint8_t* out) {
-  for (int i = 0; i < kElems / 2; ++i) out[i] = nibble_byte<16>(codes, i);
+  for (int i = 0; i < kBlockElems / 2; ++i) out[i] = nibble_byte<16>(codes, i);
 }
 
 void put_fifth_bits(const Codes& codes, uint8_t* out) {
-  for (int i = 0; i < kElems / 8; ++i) out[i] = fifth_bits<1>(codes, 8 * i);
+  for (int i = 0; i < kBlockElems / 8; ++i) out[i] = fifth_bits<1>(codes, 8 * i);
 }
 
 // w = scale * q, with q from grid.lowest to grid.highest.
 Codes encode_signed(const float* w, const ScaleGrid& grid, uint16_t& scale) {
   Codes codes;
   codes.offset = static_cast<int>(-grid.lowest);
-  scale = f32_to_f16(fit_scale(w, kElems, grid));
-  round_to_grid(w, kElems, {f16_to_f32(scale), 0}, grid.lowest, grid.highest, codes.q);
+  scale = f32_to_f16(fit_scale(w, kBlockElems, grid));
+  round_to_grid(w, kBlockElems, {f16_to_f32(scale), 0}, grid.lowest, grid.highest, codes.q);
   return codes;
 }
 
@@ -37,10 +37,10 @@ Codes encode_signed(const float* w, const ScaleGrid& grid, uint16_t& scale) {
 Codes encode_range(const float* w, const RangeGrid& grid, uint16_t& scale, uint16_t& min) {
   Codes codes;
   codes.offset = 0;
-  const RangeFit fit = fit_range(w, kElems, grid);
+  const RangeFit fit = fit_range(w, kBlockElems, grid);
   scale = f32_to_f16(fit.scale);
   min = f32_to_f16(fit.min);
-  round_to_grid(w, kElems, {f16_to_f32(scale), f16_to_f32(min)}, 0, grid.highest, codes.q);
+  round_to_grid(w, kBlockElems, {f16_to_f32(scale), f16_to_f32(min)}, 0, grid.highest, codes.q);
   return codes;
 }
 
@@ -48,7 +48,7 @@ Codes encode_range(const float* w, const RangeGrid& grid, uint16_t& scale, uint1
 
 void encode(const float* w, BlockQ8_0& out) {
   const Codes codes = encode_signed(w, grid_of<BlockQ8_0>(), out.scale);
-  for (int i = 0; i < kElems; ++i) out.q[i] = static_cast<int8_t>(codes.q[i]);
+  for (int i = 0; i < kBlockElems; ++i) out.q[i] = static_cast<int8_t>(codes.q[i]);
 }
 
 void encode(const float* w, BlockQ4_0& out) {

@@ -11,7 +11,7 @@ namespace skald {
 namespace {
 
 // Partial sums, so that compilers use vectors without changing the order of the additions.
-constexpr size_t kLanes = 8;
+constexpr size_t kSumLanes = 8;
 
 // Differences below this have weight 0. The product of weight and difference must then be 0 too,
 // even for a masked token's -inf.
@@ -23,20 +23,20 @@ struct Sums {
 };
 
 Sums sum_weights(std::span<const float> logits, float best) {
-  double weights[kLanes] = {}, weighted[kLanes] = {};
+  double weights[kSumLanes] = {}, weighted[kSumLanes] = {};
   const auto add = [&](size_t lane, float logit) {
     const float below = std::max(logit - best, kNoWeight);
     const double weight = exp_nonpositive(below);
     weights[lane] += weight;
     weighted[lane] += weight * below;
   };
-  const size_t whole = logits.size() / kLanes * kLanes;
-  for (size_t i = 0; i < whole; i += kLanes) {
-    for (size_t lane = 0; lane < kLanes; ++lane) add(lane, logits[i + lane]);
+  const size_t whole = logits.size() / kSumLanes * kSumLanes;
+  for (size_t i = 0; i < whole; i += kSumLanes) {
+    for (size_t lane = 0; lane < kSumLanes; ++lane) add(lane, logits[i + lane]);
   }
   for (size_t i = whole; i < logits.size(); ++i) add(i - whole, logits[i]);
   Sums sums;
-  for (size_t lane = 0; lane < kLanes; ++lane) {
+  for (size_t lane = 0; lane < kSumLanes; ++lane) {
     sums.weights += weights[lane];
     sums.weighted += weighted[lane];
   }

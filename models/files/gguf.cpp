@@ -18,7 +18,7 @@ constexpr uint64_t kDefaultAlignment = 32;
 constexpr uint64_t kMaxAlignment = 2 << 20;  // a huge page; a larger value would be an attack
 constexpr uint64_t kMaxTensors = 1 << 20;    // large mixtures of experts have some thousand tensors
 constexpr size_t kMaxNameBytes = 64;         // the format's limit
-constexpr uint32_t kMaxDims = 4;
+constexpr uint32_t kMostDims = 4;
 
 // Names of other types, for messages. A type that skald reads may stay here: dtype.cpp is asked
 // first.
@@ -107,8 +107,8 @@ TensorInfo read_tensor_info(GgufCursor& cursor, uint64_t alignment, const std::s
            "; the file is damaged");
   }
   const auto n_dims = cursor.read<uint32_t>("a tensor's number of dimensions");
-  if (n_dims < 1 || n_dims > kMaxDims) {
-    refuse("has ", n_dims, " dimensions, expected 1 to ", kMaxDims, "; the file is damaged");
+  if (n_dims < 1 || n_dims > kMostDims) {
+    refuse("has ", n_dims, " dimensions, expected 1 to ", kMostDims, "; the file is damaged");
   }
   tensor.shape.resize(n_dims);
   uint64_t elems = 1;

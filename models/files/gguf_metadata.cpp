@@ -235,6 +235,11 @@ uint64_t GgufMetadata::uint_or(std::string_view key, uint64_t otherwise) const {
   return value ? to_uint(*value) : otherwise;
 }
 
+int32_t GgufMetadata::token_id(std::string_view key) const {
+  const uint64_t id = uint_or(key, UINT64_MAX);
+  return id > INT32_MAX ? -1 : static_cast<int32_t>(id);
+}
+
 double GgufMetadata::number(std::string_view key) const { return to_number(need(key)); }
 
 double GgufMetadata::number_or(std::string_view key, double otherwise) const {

@@ -55,7 +55,8 @@ class GgufMetadata {
 
   uint64_t uint(std::string_view key) const;  // any integer type, not negative
   uint64_t uint_or(std::string_view key, uint64_t otherwise) const;
-  double number(std::string_view key) const;  // any integer or float type
+  int32_t token_id(std::string_view key) const;  // -1: no such key, or no possible id
+  double number(std::string_view key) const;     // any integer or float type
   double number_or(std::string_view key, double otherwise) const;
   bool boolean_or(std::string_view key, bool otherwise) const;
   std::string_view text(std::string_view key) const;

@@ -13,7 +13,7 @@
 namespace skald {
 namespace {
 
-int64_t padded(int64_t bytes) { return (bytes + 63) / 64 * 64; }
+int64_t aligned(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
 bool to_be_made(const Tensor& tensor) { return tensor.source.exists() || tensor.view.reader; }
 
@@ -32,7 +32,7 @@ class MadeWeights final : public WeightFile {
       : WeightFile(described.path()), source_(std::move(source)) {
     int64_t bytes = 0;
     for (const Tensor& tensor : described.tensors()) {
-      if (to_be_made(tensor)) bytes += padded(tensor.view.bytes());
+      if (to_be_made(tensor)) bytes += aligned(tensor.view.bytes());
     }
     const int64_t machine = cpu::machine_memory().free;
     if (bytes > machine) {
@@ -46,7 +46,7 @@ class MadeWeights final : public WeightFile {
     for (Tensor tensor : described.tensors()) {
       if (to_be_made(tensor)) {
         make(maker, tensor, done, options);
-        done += padded(tensor.view.bytes());
+        done += aligned(tensor.view.bytes());
       }
       add(std::move(tensor));
     }

@@ -8,12 +8,6 @@
 namespace skald {
 namespace {
 
-int32_t token_id(const GgufMetadata& metadata, std::string_view key) {
-  constexpr uint64_t kNone = UINT64_MAX;
-  const uint64_t id = metadata.uint_or(key, kNone);
-  return id > INT32_MAX ? -1 : static_cast<int32_t>(id);
-}
-
 BpeVocabulary::Merge parse_merge(std::string_view text, size_t rank, const std::string& path) {
   const size_t space = text.find(' ', 1);
   if (space == text.npos || space + 1 == text.size()) {
@@ -93,12 +87,12 @@ BpeVocabulary gguf_bpe(const GgufFile& file) {
   for (const std::string_view merge : metadata.strings("tokenizer.ggml.merges")) {
     v.merges.push_back(parse_merge(merge, v.merges.size(), file.path()));
   }
-  v.bos = token_id(metadata, "tokenizer.ggml.bos_token_id");
-  v.eos = token_id(metadata, "tokenizer.ggml.eos_token_id");
-  v.unk = token_id(metadata, "tokenizer.ggml.unknown_token_id");
-  v.pad = token_id(metadata, "tokenizer.ggml.padding_token_id");
-  v.ends = {token_id(metadata, "tokenizer.ggml.eot_token_id"),
-            token_id(metadata, "tokenizer.ggml.eom_token_id")};
+  v.bos = metadata.token_id("tokenizer.ggml.bos_token_id");
+  v.eos = metadata.token_id("tokenizer.ggml.eos_token_id");
+  v.unk = metadata.token_id("tokenizer.ggml.unknown_token_id");
+  v.pad = metadata.token_id("tokenizer.ggml.padding_token_id");
+  v.ends = {metadata.token_id("tokenizer.ggml.eot_token_id"),
+            metadata.token_id("tokenizer.ggml.eom_token_id")};
   add_marked_tokens(metadata, v);
   if (metadata.text_or("tokenizer.ggml.model", "") == kMergesOfCharacters) {
     set_character_rules(file, v);

@@ -18,12 +18,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-int32_t token_id(const GgufMetadata& metadata, std::string_view key) {
-  constexpr uint64_t kNone = UINT64_MAX;
-  const uint64_t id = metadata.uint_or(key, kNone);
-  return id > INT32_MAX ? -1 : static_cast<int32_t>(id);
-}
-
 // A GGUF cannot say which tokens absorb the white space after them. In Phi-3's tokenizer.json these
 // are all special tokens but three.
 void add_stripping_tokens(const GgufMetadata& metadata, Vocabulary& v) {
@@ -50,10 +44,10 @@ Vocabulary gguf_vocabulary(const GgufFile& file) {
       v.types.push_back(static_cast<int32_t>(std::clamp<int64_t>(type, INT32_MIN, INT32_MAX)));
     }
   }
-  v.bos = token_id(metadata, "tokenizer.ggml.bos_token_id");
-  v.eos = token_id(metadata, "tokenizer.ggml.eos_token_id");
-  v.unk = token_id(metadata, "tokenizer.ggml.unknown_token_id");
-  v.pad = token_id(metadata, "tokenizer.ggml.padding_token_id");
+  v.bos = metadata.token_id("tokenizer.ggml.bos_token_id");
+  v.eos = metadata.token_id("tokenizer.ggml.eos_token_id");
+  v.unk = metadata.token_id("tokenizer.ggml.unknown_token_id");
+  v.pad = metadata.token_id("tokenizer.ggml.padding_token_id");
   // The format's defaults.
   if (!metadata.find("tokenizer.ggml.bos_token_id")) v.bos = 1;
   if (!metadata.find("tokenizer.ggml.eos_token_id")) v.eos = 2;
@@ -145,7 +139,7 @@ ModelTokenizer open_tokenizer(const OpenedModel& opened) {
   if (opened.gguf) {
     result.tokenizer = gguf_tokenizer(*opened.gguf);
     for (const char* key : {"tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"}) {
-      add_stop_id(result.stop_ids, token_id(opened.gguf->metadata(), key));
+      add_stop_id(result.stop_ids, opened.gguf->metadata().token_id(key));
     }
   } else {
     result.tokenizer = folder_tokenizer(opened.path);
@@ -165,7 +159,7 @@ ModelTokenizer open_tokenizer_if_any(const OpenedModel& opened) {
   if (any) return open_tokenizer(opened);
   ModelTokenizer none;
   if (opened.gguf) {
-    add_stop_id(none.stop_ids, token_id(opened.gguf->metadata(), "tokenizer.ggml.eos_token_id"));
+    add_stop_id(none.stop_ids, opened.gguf->metadata().token_id("tokenizer.ggml.eos_token_id"));
   } else {
     add_hf_stop_ids(opened.path, none.stop_ids);
   }

@@ -69,7 +69,7 @@ Value attribute(Context& context, const Value& input, const Arguments& arguments
   return Value::undefined(concat("'dict object' has no attribute '", name, "'"));
 }
 
-constexpr NamedFilter kFilters[] = {
+constexpr NamedFilter kSelectionFilters[] = {
     {"attr", attribute},
     {"map", map},
     {"reject", select<false, false>},
@@ -102,7 +102,7 @@ Value one_path(Context& context, const Value& item, std::string_view path) {
 
 }  // namespace
 
-std::span<const NamedFilter> selection_filters() { return kFilters; }
+std::span<const NamedFilter> selection_filters() { return kSelectionFilters; }
 
 bool is_filter(std::string_view name) { return find_filter(name) != nullptr; }
 

@@ -234,7 +234,7 @@ Value slices(Context& context, const Value& input, const Arguments& arguments) {
   return context.list(std::move(lines), SequenceKind::Iterator);
 }
 
-constexpr NamedFilter kFilters[] = {
+constexpr NamedFilter kSequenceFilters[] = {
     {"batch", batch},
     {"count", length_filter},
     {"d", default_filter},
@@ -257,6 +257,6 @@ constexpr NamedFilter kFilters[] = {
 
 }  // namespace
 
-std::span<const NamedFilter> sequence_filters() { return kFilters; }
+std::span<const NamedFilter> sequence_filters() { return kSequenceFilters; }
 
 }  // namespace skald::jinja

@@ -287,7 +287,7 @@ Value round_filter(Context& context, const Value& input, const Arguments& argume
   return std::strtod(buffer, nullptr);
 }
 
-constexpr NamedFilter kFilters[] = {
+constexpr NamedFilter kTextFilters[] = {
     {"abs", abs_filter},          {"capitalize", changed<capitalize>},
     {"center", center},           {"e", escape},
     {"escape", escape},           {"float", float_filter},
@@ -303,6 +303,6 @@ constexpr NamedFilter kFilters[] = {
 
 }  // namespace
 
-std::span<const NamedFilter> text_filters() { return kFilters; }
+std::span<const NamedFilter> text_filters() { return kTextFilters; }
 
 }  // namespace skald::jinja

@@ -5,11 +5,11 @@
 
 #include "engine/base/printable.h"
 #include "tokenizer/jinja/unicode.h"
+#include "tokenizer/text/ascii.h"
 
 namespace skald::jinja {
 namespace {
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_name_part(char c) {
   return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
          static_cast<unsigned char>(c) >= 0x80;

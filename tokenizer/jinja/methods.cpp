@@ -15,7 +15,7 @@ struct Method {
   Function function;
 };
 
-const std::string& bytes(const Value& self) { return self.as_text()->bytes; }
+const std::string& bytes_of(const Value& self) { return self.as_text()->bytes; }
 
 Value texts(Context& context, const Value& self, const std::vector<std::string_view>& parts) {
   context.check_items(parts.size());
@@ -27,27 +27,27 @@ Value texts(Context& context, const Value& self, const std::vector<std::string_v
 
 // A method without arguments that maps a string to a string.
 template <std::string (*change)(std::string_view)>
-Value changed(Context& context, const Value& self, const Arguments& arguments) {
+Value changed_self(Context& context, const Value& self, const Arguments& arguments) {
   const Bound none(context, "a method of texts", {}, arguments);
-  context.spend_bytes(4 * bytes(self).size());
-  return context.like(self, change(bytes(self)));
+  context.spend_bytes(4 * bytes_of(self).size());
+  return context.like(self, change(bytes_of(self)));
 }
 
 template <std::string_view (*part)(std::string_view, const std::string*)>
 Value stripped(Context& context, const Value& self, const Arguments& arguments) {
   const Bound bound(context, "strip", {"chars"}, arguments);
-  return context.like(self, std::string(part(bytes(self), bound.optional_string(0))));
+  return context.like(self, std::string(part(bytes_of(self), bound.optional_string(0))));
 }
 
 Value split_by(Context& context, const Value& self, const Arguments& arguments, bool from_right) {
   const Bound bound(context, from_right ? "rsplit" : "split", {"sep", "maxsplit"}, arguments);
   const std::string* separator = bound.optional_string(0);
   if (separator && separator->empty()) context.fail("split() by an empty string");
-  context.spend_bytes(4 * bytes(self).size());
+  context.spend_bytes(4 * bytes_of(self).size());
   const int64_t most = bound.integer(1, -1);
   return texts(context, self,
-               from_right ? split_from_right(bytes(self), separator, most)
-                          : split(bytes(self), separator, most));
+               from_right ? split_from_right(bytes_of(self), separator, most)
+                          : split(bytes_of(self), separator, most));
 }
 
 Value split_method(Context& context, const Value& self, const Arguments& arguments) {
@@ -60,15 +60,15 @@ Value rsplit_method(Context& context, const Value& self, const Arguments& argume
 
 Value splitlines(Context& context, const Value& self, const Arguments& arguments) {
   const Bound bound(context, "splitlines", {"keepends"}, arguments);
-  context.spend_bytes(4 * bytes(self).size());
-  return texts(context, self, split_lines(bytes(self), bound.flag(0, false)));
+  context.spend_bytes(4 * bytes_of(self).size());
+  return texts(context, self, split_lines(bytes_of(self), bound.flag(0, false)));
 }
 
 Value partition(Context& context, const Value& self, const Arguments& arguments, bool from_right) {
   const Bound bound(context, "partition", {"sep"}, arguments);
   const std::string& separator = bound.string(0);
   if (separator.empty()) context.fail("partition() by an empty string");
-  const std::string_view all = bytes(self);
+  const std::string_view all = bytes_of(self);
   const size_t at = from_right ? all.rfind(separator) : all.find(separator);
   std::array<std::string_view, 3> parts = {all, "", ""};
   if (at == std::string_view::npos) {
@@ -111,9 +111,9 @@ template <bool at_end>
 Value starts_or_ends(Context& context, const Value& self, const Arguments& arguments) {
   const char* name = at_end ? "endswith" : "startswith";
   const Bound bound(context, name, {at_end ? "suffix" : "prefix", "start", "end"}, arguments);
-  const Range range = range_of(context, bytes(self), bound, 1);
+  const Range range = range_of(context, bytes_of(self), bound, 1);
   const std::string_view part =
-      std::string_view(bytes(self)).substr(range.begin, range.end - range.begin);
+      std::string_view(bytes_of(self)).substr(range.begin, range.end - range.begin);
   const auto matches = [&](const std::string& wanted) {
     return !range.empty && (at_end ? part.ends_with(wanted) : part.starts_with(wanted));
   };
@@ -128,9 +128,9 @@ Value starts_or_ends(Context& context, const Value& self, const Arguments& argum
 
 int64_t find_in(Context& context, const Value& self, const Arguments& arguments, bool last) {
   const Bound bound(context, last ? "rfind" : "find", {"sub", "start", "end"}, arguments);
-  const Range range = range_of(context, bytes(self), bound, 1);
+  const Range range = range_of(context, bytes_of(self), bound, 1);
   if (range.empty) return -1;
-  const std::string_view part = std::string_view(bytes(self)).substr(0, range.end);
+  const std::string_view part = std::string_view(bytes_of(self)).substr(0, range.end);
   const size_t at = last ? part.substr(range.begin).rfind(bound.string(0))
                          : part.find(bound.string(0), range.begin);
   if (at == std::string_view::npos) return -1;
@@ -146,10 +146,10 @@ Value find_method(Context& context, const Value& self, const Arguments& argument
 
 Value count_text(Context& context, const Value& self, const Arguments& arguments) {
   const Bound bound(context, "count", {"sub", "start", "end"}, arguments);
-  const Range range = range_of(context, bytes(self), bound, 1);
+  const Range range = range_of(context, bytes_of(self), bound, 1);
   if (range.empty) return int64_t{0};
   std::string_view part =
-      std::string_view(bytes(self)).substr(range.begin, range.end - range.begin);
+      std::string_view(bytes_of(self)).substr(range.begin, range.end - range.begin);
   const std::string& wanted = bound.string(0);
   if (wanted.empty()) return static_cast<int64_t>(characters(part) + 1);
   int64_t count = 0;
@@ -161,7 +161,7 @@ Value count_text(Context& context, const Value& self, const Arguments& arguments
 
 Value replace_method(Context& context, const Value& self, const Arguments& arguments) {
   const Bound bound(context, "replace", {"old", "new", "count"}, arguments);
-  return context.like(self, replace_text(context, bytes(self), bound.string(0), bound.string(1),
+  return context.like(self, replace_text(context, bytes_of(self), bound.string(0), bound.string(1),
                                          bound.integer(2, -1)));
 }
 
@@ -173,7 +173,7 @@ Value join_method(Context& context, const Value& self, const Arguments& argument
   for (const Value& item : all.as_sequence()->items) {
     const Text* text = item.as_text();
     if (!text) context.fail("join() needs strings, found a ", item.type_name());
-    if (!first) out += bytes(self);
+    if (!first) out += bytes_of(self);
     first = false;
     out += text->bytes;
     context.check_text(out.size());
@@ -184,7 +184,7 @@ Value join_method(Context& context, const Value& self, const Arguments& argument
 template <bool at_end>
 Value remove_part(Context& context, const Value& self, const Arguments& arguments) {
   const Bound bound(context, at_end ? "removesuffix" : "removeprefix", {"part"}, arguments);
-  std::string_view all = bytes(self);
+  std::string_view all = bytes_of(self);
   const std::string& part = bound.string(0);
   if (at_end && all.ends_with(part)) all.remove_suffix(part.size());
   if (!at_end && all.starts_with(part)) all.remove_prefix(part.size());
@@ -199,7 +199,7 @@ Value justify(Context& context, const Value& self, const Arguments& arguments) {
   const std::string fill = bound.has(1) ? bound.string(1) : " ";
   if (characters(fill) != 1) context.fail("the fill character must be a single character");
   const int64_t missing =
-      std::max<int64_t>(bound.integer(0, 0) - static_cast<int64_t>(characters(bytes(self))), 0);
+      std::max<int64_t>(bound.integer(0, 0) - static_cast<int64_t>(characters(bytes_of(self))), 0);
   const int64_t width = bound.integer(0, 0);
   int64_t before = side == Side::Left ? 0 : missing;
   // As in Python: an odd space goes left if the width is odd.
@@ -207,14 +207,14 @@ Value justify(Context& context, const Value& self, const Arguments& arguments) {
   context.check_text(static_cast<size_t>(missing));
   std::string out;
   for (int64_t i = 0; i < before; ++i) out += fill;
-  out += bytes(self);
+  out += bytes_of(self);
   for (int64_t i = before; i < missing; ++i) out += fill;
   return context.like(self, std::move(out));
 }
 
 Value zfill(Context& context, const Value& self, const Arguments& arguments) {
   const Bound bound(context, "zfill", {"width"}, arguments);
-  const std::string& all = bytes(self);
+  const std::string& all = bytes_of(self);
   const int64_t missing =
       std::max<int64_t>(bound.integer(0, 0) - static_cast<int64_t>(characters(all)), 0);
   context.check_text(static_cast<size_t>(missing));
@@ -225,26 +225,26 @@ Value zfill(Context& context, const Value& self, const Arguments& arguments) {
 }
 
 Value format_method(Context& context, const Value& self, const Arguments& arguments) {
-  return context.like(self, brace_format(context, bytes(self), arguments));
+  return context.like(self, brace_format(context, bytes_of(self), arguments));
 }
 
 template <CharacterClass what>
 Value is_class(Context& context, const Value& self, const Arguments& arguments) {
   const Bound none(context, "a method of texts", {}, arguments);
-  context.spend_bytes(4 * bytes(self).size());
-  return all_are(bytes(self), what);
+  context.spend_bytes(4 * bytes_of(self).size());
+  return all_are(bytes_of(self), what);
 }
 
 template <bool (*test)(std::string_view)>
 Value has_case(Context& context, const Value& self, const Arguments& arguments) {
   const Bound none(context, "a method of texts", {}, arguments);
-  context.spend_bytes(4 * bytes(self).size());
-  return test(bytes(self));
+  context.spend_bytes(4 * bytes_of(self).size());
+  return test(bytes_of(self));
 }
 
 constexpr Method kTextMethods[] = {
-    {"capitalize", changed<capitalize>},
-    {"casefold", changed<lower>},
+    {"capitalize", changed_self<capitalize>},
+    {"casefold", changed_self<lower>},
     {"center", justify<Side::Center>},
     {"count", count_text},
     {"endswith", starts_or_ends<true>},
@@ -261,7 +261,7 @@ constexpr Method kTextMethods[] = {
     {"isupper", has_case<is_upper>},
     {"join", join_method},
     {"ljust", justify<Side::Left>},
-    {"lower", changed<lower>},
+    {"lower", changed_self<lower>},
     {"lstrip", stripped<strip_left>},
     {"partition", partition_method},
     {"removeprefix", remove_part<false>},
@@ -277,9 +277,9 @@ constexpr Method kTextMethods[] = {
     {"splitlines", splitlines},
     {"startswith", starts_or_ends<false>},
     {"strip", stripped<strip>},
-    {"swapcase", changed<swap_case>},
-    {"title", changed<title>},
-    {"upper", changed<upper>},
+    {"swapcase", changed_self<swap_case>},
+    {"title", changed_self<title>},
+    {"upper", changed_self<upper>},
     {"zfill", zfill},
 };
 

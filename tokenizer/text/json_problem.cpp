@@ -5,13 +5,11 @@
 
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
+#include "tokenizer/text/ascii.h"
 #include "tokenizer/text/utf8.h"
 
 namespace skald {
 namespace {
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool is_hex(char c) { return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
 
 // Reads a text as RFC 8259 says, up to the first place where it is no JSON.
 class Reader {

@@ -3,6 +3,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
+#include "tokenizer/text/ascii.h"
 #include "tokenizer/text/regex.h"
 #include "tokenizer/text/utf8.h"
 
@@ -29,9 +30,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kLongName
 
 constexpr int kMostIntersections = 8;
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_letter(char c) { return (c | 0x20) >= 'a' && (c | 0x20) <= 'z'; }
-bool is_hex(char c) { return is_digit(c) || ((c | 0x20) >= 'a' && (c | 0x20) <= 'f'); }
 
 class Translation {
  public:

@@ -15,8 +15,6 @@ namespace {
 
 // Far above every published model, and low enough that products of two of them fit in 64 bits.
 constexpr int64_t kMostLayers = 1024;
-constexpr int64_t kMostHeads = 4096;
-constexpr int64_t kMostHeadDim = 1024;
 constexpr int64_t kMostWidth = 1 << 20;
 constexpr int64_t kMostVocab = 1 << 24;
 constexpr int64_t kMostContext = int64_t{1} << 31;

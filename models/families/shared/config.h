@@ -13,6 +13,8 @@
 
 namespace skald {
 
+inline constexpr int64_t kMostHeads = 4096;
+inline constexpr int64_t kMostHeadDim = 1024;
 inline constexpr int64_t kMostWindow = 1 << 30;
 
 // A family's values for keys that its config.json may omit.

@@ -6,6 +6,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
+#include "models/families/shared/config.h"
 #include "models/families/shared/gguf_fields.h"
 #include "models/families/shared/names.h"
 #include "models/files/gguf.h"
@@ -14,7 +15,7 @@
 namespace skald {
 namespace {
 
-constexpr int64_t kMostHeads = 4096, kMostHeadDim = 1024, kMostTaps = 64, kMostInterval = 1 << 16;
+constexpr int64_t kMostTaps = 64, kMostInterval = 1 << 16;
 
 void check_heads(const DeltaSpec& spec, std::string_view where) {
   if (spec.value_heads % spec.key_heads == 0) return;

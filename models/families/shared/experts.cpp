@@ -15,7 +15,7 @@
 namespace skald {
 namespace {
 
-constexpr int64_t kMostLayers = 1 << 16;
+constexpr int64_t kMostDenseLayers = 1 << 16;
 constexpr double kMostScale = 1e6;
 
 // The parts "blk.3.ffn_gate" and 7 of "blk.3.ffn_gate.7.weight"; -1 for any other name.
@@ -174,7 +174,7 @@ ExpertsConfig read_gguf_experts(const GgufFile& file, int64_t ffn_dim,
       return value == 0 ? 0 : bounded(key, value, most);
     };
     e.shared_dim = up_to("expert_shared_count", kMostExperts) * e.ffn_dim;
-    const int64_t dense = up_to("leading_dense_block_count", kMostLayers);
+    const int64_t dense = up_to("leading_dense_block_count", kMostDenseLayers);
     const auto layers = static_cast<int64_t>(metadata.uint(prefix + "block_count"));
     for (int64_t layer = 0; dense > 0 && layer < layers; ++layer) e.dense.push_back(layer < dense);
   }

@@ -212,7 +212,7 @@ TEST_CASE("hostile lines get errors and do not affect the others") {
   requests += "{\"id\":\"last\",\"prompt\":\"a\"}\n";
   const BatchFiles files(requests);
   Invocation invocation{files.arguments({"--plain", "-n", "2", "--ignore-eos"}), ""};
-  if (kLimitMemory) invocation.address_space = uint64_t{1} << 30;
+  if (!sanitized()) invocation.address_space = uint64_t{1} << 30;
   const Outcome outcome = run_program(invocation);
   CAPTURE(outcome.err);
   CHECK(outcome.code == 5);

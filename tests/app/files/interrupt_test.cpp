@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "tests/catch.h"
+#include "tests/paths.h"
 #include "tests/process.h"
 #include "tests/temp_folder.h"
 
@@ -16,11 +17,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-#ifdef __SANITIZE_ADDRESS__
-constexpr double kMost = 40;
-#else
-constexpr double kMost = 2;  // a busy machine
-#endif
+const double kMost = sanitized() ? 40 : 2;  // seconds; of a busy machine
 
 // A program whose stdin stays open, and whose output nobody reads.
 struct Waiting {

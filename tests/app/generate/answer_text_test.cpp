@@ -14,12 +14,12 @@ namespace skald::test {
 namespace {
 
 // A tokenizer with the control tokens of channels and of thinking. Each byte of a text is a token.
-struct Tokens {
+struct AnswerTokens {
   TempFolder folder;
   OpenedModel opened;
   ModelTokenizer tokens;
 
-  Tokens() {
+  AnswerTokens() {
     ChannelModel model;
     model.control_pieces = kChannelTokens;
     for (const char* piece : {"[THINK]", "[/THINK]", "<|other|>"}) {
@@ -67,9 +67,9 @@ struct Read {
   bool stopped;
 };
 
-Read read(const Tokens& tokens, const std::vector<int32_t>& answer,
-          const std::string& prompt = "<|start|>user<|message|>Hi<|end|><|start|>assistant",
-          const std::vector<std::string>& stops = {}) {
+Read read_answer(const AnswerTokens& tokens, const std::vector<int32_t>& answer,
+                 const std::string& prompt = "<|start|>user<|message|>Hi<|end|><|start|>assistant",
+                 const std::vector<std::string>& stops = {}) {
   const std::vector<int32_t> ids = tokens.ids(prompt);
   AnswerText text(tokens.tokenizer(),
                   {.stops = stops, .channels = true, .tags = true, .prompt = ids});
@@ -83,47 +83,49 @@ Read read(const Tokens& tokens, const std::vector<int32_t>& answer,
           text.kept(),  text.calls(),   text.stopped()};
 }
 
-Read read(const Tokens& tokens, const std::string& answer) {
-  return read(tokens, tokens.ids(answer));
+Read read_answer(const AnswerTokens& tokens, const std::string& answer) {
+  return read_answer(tokens, tokens.ids(answer));
 }
 
 TEST_CASE("an answer in channels is its final message, and thinking stands beside it") {
-  const Tokens tokens;
-  const Read both = read(tokens,
-                         "<|channel|>analysis<|message|>Hm?<|end|><|start|>assistant<|channel|>"
-                         "final<|message|>Yes.");
+  const AnswerTokens tokens;
+  const Read both =
+      read_answer(tokens,
+                  "<|channel|>analysis<|message|>Hm?<|end|><|start|>assistant<|channel|>"
+                  "final<|message|>Yes.");
   CHECK(both.parts == "|think(Hm?)|answer(Yes.)");
   CHECK(both.content == "Yes.");
   CHECK(both.reasoning == "Hm?");
   CHECK(both.kept == "Yes.");
 
-  const Read twice = read(tokens,
-                          "<|channel|>analysis<|message|>a<|end|><|start|>assistant<|channel|>"
-                          "analysis<|message|>b<|end|><|start|>assistant<|channel|>final"
-                          "<|constrain|>json<|message|>{}");
+  const Read twice =
+      read_answer(tokens,
+                  "<|channel|>analysis<|message|>a<|end|><|start|>assistant<|channel|>"
+                  "analysis<|message|>b<|end|><|start|>assistant<|channel|>final"
+                  "<|constrain|>json<|message|>{}");
   CHECK(twice.parts == "|think(a)|think(b)|answer({})");
   CHECK(twice.reasoning == "a\n\nb");
   CHECK(twice.content == "{}");
 }
 
 TEST_CASE("an answer that ends before its final message has no content") {
-  const Tokens tokens;
+  const AnswerTokens tokens;
   for (const char* end : {"", "<|end|>", "<|end|><|start|>assist", "<|end|><|start|>assistant",
                           "<|end|><|start|>assistant<|channel|>fin",
                           "<|end|><|start|>assistant<|channel|>final<|message|>"}) {
-    const Read cut = read(tokens, std::string("<|channel|>analysis<|message|>Hm?") + end);
+    const Read cut = read_answer(tokens, std::string("<|channel|>analysis<|message|>Hm?") + end);
     CAPTURE(end);
     CHECK(cut.parts == "|think(Hm?)");
     CHECK(cut.content == "");
     CHECK(cut.kept == "");
     CHECK(cut.reasoning == "Hm?");
   }
-  CHECK(read(tokens, "<|channel|>analysis").parts == "");
-  CHECK(read(tokens, "").parts == "");
+  CHECK(read_answer(tokens, "<|channel|>analysis").parts == "");
+  CHECK(read_answer(tokens, "").parts == "");
 }
 
 TEST_CASE("a message with a recipient is a tool call, wherever the header names the recipient") {
-  const Tokens tokens;
+  const AnswerTokens tokens;
   for (const char* header :
        {"<|channel|>commentary to=functions.f <|constrain|>json<|message|>",
         "<|channel|>commentary to=functions.f<|constrain|>json<|message|>",
@@ -131,7 +133,7 @@ TEST_CASE("a message with a recipient is a tool call, wherever the header names 
         " to=functions.f<|channel|>commentary json<|message|>",
         " to=f<|channel|>analysis code<|message|>", "<|channel|>analysis to=f code<|message|>"}) {
     CAPTURE(header);
-    const Read call = read(tokens, header + std::string("{\"a\":1}"));
+    const Read call = read_answer(tokens, header + std::string("{\"a\":1}"));
     CHECK(call.parts == "|call(f({\"a\":1}))");
     REQUIRE(call.calls.size() == 1);
     CHECK(call.calls[0].name == "f");
@@ -139,10 +141,11 @@ TEST_CASE("a message with a recipient is a tool call, wherever the header names 
     CHECK(call.content == "");
     CHECK(call.kept == "f({\"a\":1})");
   }
-  const Read several = read(tokens,
-                            "<|channel|>commentary<|message|>I look.<|end|><|start|>assistant"
-                            "<|channel|>commentary to=functions.a<|message|>1<|call|><|start|>"
-                            "assistant to=functions.b<|channel|>commentary<|message|>2");
+  const Read several =
+      read_answer(tokens,
+                  "<|channel|>commentary<|message|>I look.<|end|><|start|>assistant"
+                  "<|channel|>commentary to=functions.a<|message|>1<|call|><|start|>"
+                  "assistant to=functions.b<|channel|>commentary<|message|>2");
   CHECK(several.parts == "|say(I look.)|call(a(1))|call(b(2))");
   CHECK(several.content == "I look.");
   CHECK(several.kept == "I look.\n\na(1)\n\nb(2)");
@@ -150,20 +153,20 @@ TEST_CASE("a message with a recipient is a tool call, wherever the header names 
 }
 
 TEST_CASE("a preamble is the content if there is no final message") {
-  const Tokens tokens;
+  const AnswerTokens tokens;
   const std::string preamble = "<|channel|>commentary<|message|>First.";
-  CHECK(read(tokens, preamble).content == "First.");
+  CHECK(read_answer(tokens, preamble).content == "First.");
   const Read more =
-      read(tokens, preamble + "<|end|><|start|>assistant<|channel|>final<|message|>Then.");
+      read_answer(tokens, preamble + "<|end|><|start|>assistant<|channel|>final<|message|>Then.");
   CHECK(more.parts == "|say(First.)|answer(Then.)");
   CHECK(more.content == "Then.");
 }
 
 TEST_CASE("the prompt decides where an answer begins, and whether it has channels") {
-  const Tokens tokens;
+  const AnswerTokens tokens;
   const std::string analysis = "<|channel|>analysis<|message|>a";
   const auto answer = [&](const std::string& prompt, const std::string& text) {
-    return read(tokens, tokens.ids(text), prompt).parts;
+    return read_answer(tokens, tokens.ids(text), prompt).parts;
   };
   CHECK(answer("<|start|>assistant<|channel|>", "analysis<|message|>a") == "|think(a)");
   CHECK(answer("<|start|>assistant<|channel|>final<|message|>", "a") == "|answer(a)");
@@ -175,12 +178,12 @@ TEST_CASE("the prompt decides where an answer begins, and whether it has channel
 }
 
 TEST_CASE("a stop string is found in a message, neither in a header nor across messages") {
-  const Tokens tokens;
+  const AnswerTokens tokens;
   const std::string answer =
       "<|channel|>analysis<|message|>one st<|end|><|start|>assistant<|channel|>final<|message|>"
       "op two";
   const auto with_stops = [&](const std::vector<std::string>& stops) {
-    return read(tokens, tokens.ids(answer), "<|start|>assistant", stops);
+    return read_answer(tokens, tokens.ids(answer), "<|start|>assistant", stops);
   };
   const Read whole = with_stops({"stop", "stassistant", "analysis", "final", "assistant"});
   CHECK(whole.parts == "|think(one st)|answer(op two)");
@@ -191,14 +194,15 @@ TEST_CASE("a stop string is found in a message, neither in a header nor across m
   const Read final = with_stops({" t"});
   CHECK(final.parts == "|think(one st)|answer(op)");
   CHECK(final.stopped);
-  const Read call = read(tokens, tokens.ids("<|channel|>commentary to=f<|message|>{\"stop\":1}"),
-                         "<|start|>assistant", {"stop"});
+  const Read call =
+      read_answer(tokens, tokens.ids("<|channel|>commentary to=f<|message|>{\"stop\":1}"),
+                  "<|start|>assistant", {"stop"});
   CHECK(call.parts == "|call(f({\"stop\":1}))");
   CHECK(!call.stopped);
 }
 
 TEST_CASE("text that is held back for a stop string comes out in its own part, in any answer") {
-  const Tokens tokens;
+  const AnswerTokens tokens;
   std::vector<std::string> pieces = kChannelTokens;
   for (const char* piece :
        {"a", "b", "\u00e9", " to=f", "commentary", "<|channel|>analysis<|message|>",
@@ -214,9 +218,9 @@ TEST_CASE("text that is held back for a stop string comes out in its own part, i
     }
     CAPTURE(answer);
     const std::vector<int32_t> ids = tokens.ids(answer);
-    const Read plain = read(tokens, ids, "<|start|>assistant");
+    const Read plain = read_answer(tokens, ids, "<|start|>assistant");
     // These hold back text at every "a" and "b", and are never complete.
-    const Read held = read(tokens, ids, "<|start|>assistant", {"ab?", "ba?", "aa?", "bb?"});
+    const Read held = read_answer(tokens, ids, "<|start|>assistant", {"ab?", "ba?", "aa?", "bb?"});
     CHECK(held.parts == plain.parts);
     CHECK(held.content == plain.content);
     CHECK(held.reasoning == plain.reasoning);
@@ -228,25 +232,26 @@ TEST_CASE("text that is held back for a stop string comes out in its own part, i
 }
 
 TEST_CASE("half a character at a message's end does not reach the next message") {
-  const Tokens tokens;
+  const AnswerTokens tokens;
   std::vector<int32_t> answer = tokens.ids("<|channel|>analysis<|message|>a");
   answer.push_back(kFirstByteToken + 0xc3);  // the first byte of é
   for (const int32_t id : tokens.ids("<|end|><|start|>assistant<|channel|>final<|message|>")) {
     answer.push_back(id);
   }
   answer.push_back(kFirstByteToken + 0xa9);  // the second byte
-  CHECK(read(tokens, answer).parts == "|think(a\uFFFD)|answer(\uFFFD)");
+  CHECK(read_answer(tokens, answer).parts == "|think(a\uFFFD)|answer(\uFFFD)");
 }
 
 TEST_CASE("control tokens within a message have no text") {
-  const Tokens tokens;
-  CHECK(read(tokens, "<|channel|>final<|message|>a<|other|>b<|constrain|>c").content == "abc");
+  const AnswerTokens tokens;
+  CHECK(read_answer(tokens, "<|channel|>final<|message|>a<|other|>b<|constrain|>c").content ==
+        "abc");
 }
 
 TEST_CASE("tags that are control tokens or text separate thinking from the answer") {
-  const Tokens tokens;
+  const AnswerTokens tokens;
   const auto tagged = [&](const std::string& answer, const std::vector<std::string>& stops = {}) {
-    return read(tokens, tokens.ids(answer), "<s>[user]Hi[assistant]", stops);
+    return read_answer(tokens, tokens.ids(answer), "<s>[user]Hi[assistant]", stops);
   };
   const Read text = tagged("<think>\nhm\n</think>\n\nyes");
   CHECK(text.parts == "think(<think>\nhm\n</think>)answer(\n\nyes)");
@@ -264,11 +269,11 @@ TEST_CASE("tags that are control tokens or text separate thinking from the answe
   CHECK(tagged("[THINK]h st[/THINK]op", {"stop"}).parts == "think([THINK]h st[/THINK])answer(op)");
   const Read open = tagged("a</think>b");
   CHECK(open.parts == "answer(a</think>b)");
-  CHECK(read(tokens, tokens.ids("a</think>b"), "[assistant]<think>\n").content == "b");
+  CHECK(read_answer(tokens, tokens.ids("a</think>b"), "[assistant]<think>\n").content == "b");
 }
 
 TEST_CASE("the tokens that end the text of a model with channels do not include <|end|>") {
-  const Tokens tokens;
+  const AnswerTokens tokens;
   const std::vector<int32_t>& stops = tokens.tokens.stop_ids;
   const auto has = [&](const char* piece) {
     return std::count(stops.begin(), stops.end(), tokens.tokenizer().find(piece)) == 1;
@@ -280,7 +285,7 @@ TEST_CASE("the tokens that end the text of a model with channels do not include 
 }
 
 TEST_CASE("in an answer with channels, a grammar constrains the final message alone") {
-  const Tokens tokens;
+  const AnswerTokens tokens;
   const auto masks =
       constraint_masks(grammar::parse_gbnf("root ::= \"yes\"", "test"),
                        constraint_vocabulary(tokens.tokenizer(), tokens.tokens.stop_ids));

@@ -327,7 +327,7 @@ TEST_CASE("run and bench stay below a limit, and run says when the context is sh
 }
 
 TEST_CASE("a limit on the address space counts as the machine's memory") {
-  if (!kLimitMemory) return;
+  if (sanitized()) return;
   Invocation invocation{{"plan", "--shape", "llama-3.1-8b", "--type", "q8_0", "--json"}, ""};
   invocation.address_space = uint64_t{1} << 30;
   const Outcome outcome = run_program(invocation);

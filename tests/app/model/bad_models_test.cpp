@@ -100,7 +100,7 @@ TEST_CASE("an error in config.json names the key and the expected value") {
 }
 
 TEST_CASE("a context that does not fit in memory ends with exit code 4") {
-  if (!kLimitMemory) return;
+  if (sanitized()) return;
   TempFolder folder;
   FlatModel model;
   model.context = 1u << 31;

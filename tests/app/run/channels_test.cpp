@@ -10,8 +10,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-struct Model : TempFolder {
-  explicit Model(const std::vector<std::string>& script) {
+struct ChannelModel : TempFolder {
+  explicit ChannelModel(const std::vector<std::string>& script) {
     model = write("channels.gguf", channel_gguf({.script = script})).string();
   }
 
@@ -32,19 +32,19 @@ struct Model : TempFolder {
 };
 
 TEST_CASE("run --chat writes the final message to a pipe, and the thinking to a terminal too") {
-  const Model model(thinking_script());
+  const ChannelModel model(thinking_script());
   CHECK(silent_output(model.run({"--chat"})) == "It is 4.");
   Terminal terminal({model.run({"--chat"}), ""});
   CHECK(has(terminal.finish().out, "\x1b[2mTwo and\x1b[0m\x1b[2m two?\x1b[0m\r\n\r\nIt is 4.\r\n"));
 }
 
 TEST_CASE("without --chat, run writes all text that the model writes") {
-  const Model model(thinking_script());
+  const ChannelModel model(thinking_script());
   CHECK(silent_output(model.run({}, "t")) == "analysisTwo and two?assistantfinalIt is 4.");
 }
 
 TEST_CASE("run --json has the thinking beside the text, and all tokens") {
-  const Model model(thinking_script());
+  const ChannelModel model(thinking_script());
   const Json json = model.json();
   CHECK(json["text"] == "It is 4.");
   CHECK(json["reasoning"] == "Two and two?");
@@ -55,7 +55,7 @@ TEST_CASE("run --json has the thinking beside the text, and all tokens") {
   CHECK(cut["text"] == "");
   CHECK(cut["reasoning"] == "Two and two?");
   CHECK(cut["finish_reason"] == "length");
-  const Json call = Model(call_script()).json();
+  const Json call = ChannelModel(call_script()).json();
   CHECK(call["text"] == "I look.");
   CHECK(call["tool_calls"] ==
         Json::parse(R"([{"name": "weather", "arguments": "{\"city\":\"Oslo\"}"}])"));
@@ -63,11 +63,12 @@ TEST_CASE("run --json has the thinking beside the text, and all tokens") {
 }
 
 TEST_CASE("run --chat writes a tool call as text") {
-  CHECK(silent_output(Model(call_script()).run({"--chat"})) == "weather({\"city\":\"Oslo\"})");
+  CHECK(silent_output(ChannelModel(call_script()).run({"--chat"})) ==
+        "weather({\"city\":\"Oslo\"})");
 }
 
 TEST_CASE("a grammar of run --chat constrains the final message alone") {
-  const Json json = Model(thinking_script()).json({"--regex", "yes"});
+  const Json json = ChannelModel(thinking_script()).json({"--regex", "yes"});
   CHECK(json["text"] == "yes");
   CHECK(json["reasoning"] == "Two and two?");
   CHECK(json["finish_reason"] == "stop");

@@ -7,11 +7,11 @@
 namespace skald::test {
 namespace {
 
-struct Model {
+struct TerminalModel {
   TempFolder folder;
   std::string path;
 
-  explicit Model(const FlatModel& flat = {}) {
+  explicit TerminalModel(const FlatModel& flat = {}) {
     path = folder.write("flat.gguf", flat_gguf(flat)).string();
   }
 
@@ -31,7 +31,7 @@ std::string shown(Invocation invocation,
 }
 
 TEST_CASE("colours are off with NO_COLOR and on a dumb terminal; the prompt is shown either way") {
-  const Model model;
+  const TerminalModel model;
   const Invocation run = model.run({"Hi ", "-n", "2"});
   CHECK(shown(run) == "\x1b[2mHi \x1b[0mxx\r\n");
   CHECK(shown(run, {{"NO_COLOR", "1"}}) == "Hi xx\r\n");
@@ -43,7 +43,7 @@ TEST_CASE("colours are off with NO_COLOR and on a dumb terminal; the prompt is s
 TEST_CASE("run --raw-output sends control characters to a terminal unchanged") {
   FlatModel flat;
   flat.extra_piece = "\x1b[1mx";
-  const Model model(flat);
+  const TerminalModel model(flat);
   CHECK(shown(model.run({"a", "-n", "1"})) == "\x1b[2ma\x1b[0m\\x1b[1mx\r\n");
   CHECK(shown(model.run({"a", "-n", "1", "--raw-output"})) == "\x1b[2ma\x1b[0m\x1b[1mx\r\n");
 }
@@ -51,7 +51,7 @@ TEST_CASE("run --raw-output sends control characters to a terminal unchanged") {
 TEST_CASE("a terminal without UTF-8 gets escapes for characters outside its set") {
   FlatModel flat;
   flat.extra_piece = "\xc3\xa9\xe4\xbd\xa0";
-  const Model model(flat);
+  const TerminalModel model(flat);
   const Invocation run = model.run({"\xc3\xbc", "-n", "1", "--raw"});
   CHECK(has(shown(run), "\xc3\xa9\xe4\xbd\xa0"));
   CHECK(shown(run, {{"LC_ALL", "C"}, {"NO_COLOR", "1"}}) == "\\u00fc\\u00e9\\u4f60\r\n");
@@ -61,14 +61,14 @@ TEST_CASE("a terminal without UTF-8 gets escapes for characters outside its set"
 TEST_CASE("run --chat on a terminal shows the message and, below it, the answer") {
   FlatModel flat;
   flat.chat_template = "<{{ messages[0].content }}>";
-  const Model model(flat);
+  const TerminalModel model(flat);
   CHECK(shown(model.run({"Hi", "--chat", "-n", "2"})) == "\x1b[2mHi\x1b[0m\r\n\r\nxx\r\n");
 }
 
 TEST_CASE("a chat model run without --chat prints a hint on a terminal") {
   FlatModel flat;
   flat.chat_template = "<{{ messages[0].content }}>";
-  const Model model(flat);
+  const TerminalModel model(flat);
   const std::string hint = "skald: continuing the prompt as text; add --chat";
   CHECK(has(shown(model.run({"Hi", "-n", "1"})), hint));
   CHECK(!has(shown(model.run({"Hi", "-n", "1", "--raw"})), hint));
@@ -77,7 +77,7 @@ TEST_CASE("a chat model run without --chat prints a hint on a terminal") {
 }
 
 TEST_CASE("run --stats prints one line below the text") {
-  const Model model;
+  const TerminalModel model;
   const std::string out = shown(model.run({"Hi", "-n", "3", "--stats"}));
   CHECK(has(out, "xxx\r\n3 prompt tokens, first token after "));
   CHECK(out.find('\n', out.find("prompt tokens")) == out.size() - 1);
@@ -86,7 +86,7 @@ TEST_CASE("run --stats prints one line below the text") {
 TEST_CASE("Ctrl-C on a terminal ends the line and restores the terminal's mode") {
   FlatModel flat;
   flat.context = 1 << 18;
-  const Model model(flat);
+  const TerminalModel model(flat);
   Terminal terminal(model.run({"Hi", "-t", "1"}));
   const termios before = terminal.mode();
   REQUIRE(terminal.wait_for("xxxxxxxxxx"));
@@ -104,7 +104,7 @@ TEST_CASE("Ctrl-C on a terminal ends the line and restores the terminal's mode")
 TEST_CASE("a change of the window's size does not disturb the text") {
   FlatModel flat;
   flat.context = 1 << 18;
-  const Model model(flat);
+  const TerminalModel model(flat);
   Terminal terminal(model.run({"Hi", "-t", "1"}), 20, 5);
   REQUIRE(terminal.wait_for("xxxxxxxxxx"));
   for (const int columns : {100, 1, 40}) {
@@ -116,7 +116,7 @@ TEST_CASE("a change of the window's size does not disturb the text") {
 }
 
 TEST_CASE("run --json on a terminal shows the report alone") {
-  const Model model;
+  const TerminalModel model;
   const std::string out = shown(model.run({"Hi", "-n", "1", "--json"}));
   CHECK(out.front() == '{');
   CHECK(out.substr(out.size() - 3) == "}\r\n");

@@ -13,20 +13,20 @@
 namespace skald::test {
 namespace {
 
-constexpr int kDim = 64;
+constexpr int kSmallDim = 64;
 
 // Layers of attention: one that keeps keys and values, and others that read them.
 struct SharingLayers {
   SharingLayers() {
-    file.matrix("rows", DType::BF16, kDim, kDim);
-    file.constant("norm", kDim);
-    x = b.act("x", kDim), h = b.act("h", kDim), t = b.act("t", kDim);
-    q = b.act("q", kDim), k = b.act("k", kDim), v = b.act("v", kDim);
+    file.matrix("rows", DType::BF16, kSmallDim, kSmallDim);
+    file.constant("norm", kSmallDim);
+    x = b.act("x", kSmallDim), h = b.act("h", kSmallDim), t = b.act("t", kSmallDim);
+    q = b.act("q", kSmallDim), k = b.act("k", kSmallDim), v = b.act("v", kSmallDim);
     b.add(Embed{x, rows()});
-    layer = b.kv_layer({1, kDim});
+    layer = b.kv_layer({1, kSmallDim});
   }
-  WeightId rows() { return b.weight("rows", kDim, kDim); }
-  WeightId norm() { return b.weight("norm", 1, kDim); }
+  WeightId rows() { return b.weight("rows", kSmallDim, kSmallDim); }
+  WeightId norm() { return b.weight("norm", 1, kSmallDim); }
   void attention(bool appends) {
     b.add(Norm{h, x, norm(), 1e-5f});
     b.add(Linear{q, h, rows(), WeightId::None});
@@ -34,12 +34,12 @@ struct SharingLayers {
       b.add(Linear{k, h, rows(), WeightId::None});
       b.add(Linear{v, h, rows(), WeightId::None});
     }
-    b.add(HeadNorm{q, norm(), 1, kDim, 1e-5f});
+    b.add(HeadNorm{q, norm(), 1, kSmallDim, 1e-5f});
     if (appends) {
-      b.add(HeadNorm{k, norm(), 1, kDim, 1e-5f});
-      b.add(HeadNorm{v, WeightId::None, 1, kDim, value_eps});
+      b.add(HeadNorm{k, norm(), 1, kSmallDim, 1e-5f});
+      b.add(HeadNorm{v, WeightId::None, 1, kSmallDim, value_eps});
     }
-    Attention op{t, q, k, v, layer, {1, 1, kDim}};
+    Attention op{t, q, k, v, layer, {1, 1, kSmallDim}};
     op.appends = appends;
     b.add(op);
     b.add(Linear{h, t, rows(), WeightId::None});
@@ -125,7 +125,7 @@ TEST_CASE("attention without products of keys and values reads those of an earli
   // All products but q, k, v share the embedding. Norms: two before products, those of q and k in
   // the first layer, of q in the second, and the last one.
   const cuda::Sizes sizes(fused, {.rows = 8, .context = 64, .multiprocessors = 132});
-  CHECK(sizes.weights == int64_t{kDim} * kDim * 2 * 4 + 6 * 256);
+  CHECK(sizes.weights == int64_t{kSmallDim} * kSmallDim * 2 * 4 + 6 * 256);
 }
 
 TEST_CASE("a norm of values that no kernel does with queries and keys is refused") {

@@ -8,31 +8,31 @@
 namespace skald::test {
 namespace {
 
-constexpr int kDim = 32, kExperts = 4;
+constexpr int kTwoDim = 32, kExperts = 4;
 
 // A program of one op between an embedding and logits.
 struct OneOp {
   OneOp() {
-    file.matrix("rows", DType::F32, kDim, kDim);
+    file.matrix("rows", DType::F32, kTwoDim, kTwoDim);
     file.matrix("scales", DType::F32, 1, kExperts);
-    file.matrix("router", DType::F32, kExperts, kDim);
+    file.matrix("router", DType::F32, kExperts, kTwoDim);
     for (int e = 0; e < kExperts; ++e) {
-      file.matrix(concat("expert.", e), DType::F32, kDim, kDim);
+      file.matrix(concat("expert.", e), DType::F32, kTwoDim, kTwoDim);
     }
-    x = b.act("x", kDim), y = b.act("y", kDim), z = b.act("z", kDim);
-    b.add(Embed{x, b.weight("rows", kDim, kDim)});
+    x = b.act("x", kTwoDim), y = b.act("y", kTwoDim), z = b.act("z", kTwoDim);
+    b.add(Embed{x, b.weight("rows", kTwoDim, kTwoDim)});
   }
   Experts experts() {
     Experts op{y, x, x};
-    op.router = b.weight("router", kExperts, kDim);
+    op.router = b.weight("router", kExperts, kTwoDim);
     op.gate = op.up = op.down = b.expert_weights(
-        "stack", [](int e) { return concat("expert.", e); }, kExperts, kDim, kDim);
+        "stack", [](int e) { return concat("expert.", e); }, kExperts, kTwoDim, kTwoDim);
     op.spec = {kExperts, 2, true};
     return op;
   }
   std::string refusal(Op op) {
     b.add(std::move(op));
-    b.add(Logits{x, b.weight("rows", kDim, kDim)});
+    b.add(Logits{x, b.weight("rows", kTwoDim, kTwoDim)});
     return error_text([&] { cuda::fuse_program(std::move(b).finish()); }, Exit::Failed);
   }
 
@@ -52,7 +52,7 @@ TEST_CASE("CUDA refuses what its kernels would ignore") {
     expected += "add that scales both terms, the second one not normed";
   }
   SECTION("a second embedding") {
-    text = p.refusal(Embed{p.y, p.b.weight("rows", kDim, kDim)});
+    text = p.refusal(Embed{p.y, p.b.weight("rows", kTwoDim, kTwoDim)});
     expected += "embed, where it stands in this model";
   }
   SECTION("a product of two buffers") {
@@ -60,8 +60,8 @@ TEST_CASE("CUDA refuses what its kernels would ignore") {
     expected += "gated_act without an activation";
   }
   SECTION("a convolution without an activation") {
-    p.file.matrix("taps", DType::F32, kDim, 3);
-    CausalConv conv{p.y, p.x, p.b.weight("taps", kDim, 3), 3, p.b.state({2 * kDim})};
+    p.file.matrix("taps", DType::F32, kTwoDim, 3);
+    CausalConv conv{p.y, p.x, p.b.weight("taps", kTwoDim, 3), 3, p.b.state({2 * kTwoDim})};
     conv.activation = Activation::Identity;
     text = p.refusal(conv);
     expected += "causal_conv without an activation";
@@ -73,8 +73,8 @@ TEST_CASE("CUDA refuses what its kernels would ignore") {
     expected += "experts, where it stands in this model";
   }
   SECTION("a product by heads") {
-    p.file.matrix("by_head", DType::F32, kDim, kDim / 2);
-    const WeightId weight = p.b.weight("by_head", kDim, kDim / 2);
+    p.file.matrix("by_head", DType::F32, kTwoDim, kTwoDim / 2);
+    const WeightId weight = p.b.weight("by_head", kTwoDim, kTwoDim / 2);
     text = p.refusal(Linear{p.y, p.x, weight, WeightId::None, 2});
     expected += "linear for each head by itself";
   }

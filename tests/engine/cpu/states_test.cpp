@@ -13,7 +13,7 @@ using namespace cpu;
 using Floats = std::vector<float>;
 using States = std::vector<Floats>;  // one for each sequence
 
-Floats random_floats(int64_t count, uint64_t seed, float size = 1) {
+Floats normal_floats(int64_t count, uint64_t seed, float size = 1) {
   std::mt19937_64 random(seed);
   std::normal_distribution<float> normal(0, size);
   Floats values(static_cast<size_t>(count));
@@ -25,7 +25,7 @@ Floats random_floats(int64_t count, uint64_t seed, float size = 1) {
 States used_states(int count, int64_t floats) {
   States states;
   for (int i = 0; i < count; ++i) {
-    states.push_back(random_floats(floats, 100 + static_cast<uint64_t>(i), 50));
+    states.push_back(normal_floats(floats, 100 + static_cast<uint64_t>(i), 50));
   }
   return states;
 }
@@ -107,11 +107,11 @@ struct DeltaCase {
 
   DeltaCase(const DeltaSpec& s, int64_t rows)
       : spec(s),
-        in(random_floats(rows * (2 * s.keys() + s.values()), 1)),
-        decay(random_floats(rows * s.value_heads, 2)),
-        beta(random_floats(rows * s.value_heads, 3)),
-        rate(random_floats(s.value_heads, 4)),
-        bias(random_floats(s.value_heads, 5)) {
+        in(normal_floats(rows * (2 * s.keys() + s.values()), 1)),
+        decay(normal_floats(rows * s.value_heads, 2)),
+        beta(normal_floats(rows * s.value_heads, 3)),
+        rate(normal_floats(s.value_heads, 4)),
+        bias(normal_floats(s.value_heads, 5)) {
     for (float& value : rate) value = -std::exp(value);
   }
 
@@ -188,7 +188,7 @@ TEST_CASE("a convolution sums the last rows of its sequence, and zeros before th
   for (const int64_t cols : {1, 17, 64, 20000}) {  // the last are shared by threads
     for (const int taps : {2, 4, 7}) {
       CAPTURE(fast, cols, taps);
-      const ConvCase c = {cols, taps, random_floats(kRows * cols, 1), random_floats(cols * taps, 2),
+      const ConvCase c = {cols, taps, normal_floats(kRows * cols, 1), normal_floats(cols * taps, 2),
                           activation};
       States states = used_states(1, (taps - 1) * cols);
       const Floats out = c.run(*kernels, places_of(0, 0, kRows), 0, states);
@@ -219,7 +219,7 @@ TEST_CASE("states give the same bits however a sequence is cut, and beside whate
   constexpr int64_t kRows = 30;
   const DeltaSpec spec = {2, 4, 24, 40};
   const DeltaCase net(spec, kRows);
-  const ConvCase conv = {50, 4, random_floats(kRows * 50, 1), random_floats(200, 2)};
+  const ConvCase conv = {50, 4, normal_floats(kRows * 50, 1), normal_floats(200, 2)};
   States net_states = used_states(2, spec.state_floats()), conv_states = used_states(2, 150);
   const Floats whole_net = net.run(*kernels, places_of(0, 0, kRows), 0, net_states);
   const Floats whole_conv = conv.run(*kernels, places_of(0, 0, kRows), 0, conv_states);
@@ -252,7 +252,7 @@ TEST_CASE("states give the same bits however a sequence is cut, and beside whate
 TEST_CASE("a part of each head is copied to its place, and nothing else is written") {
   const auto kernels = kernels_of(GENERATE(true, false));
   constexpr int64_t kRows = 3, kIn = 20, kOut = 13;
-  const Floats in = random_floats(kRows * kIn, 1);
+  const Floats in = normal_floats(kRows * kIn, 1);
   Floats out(kRows * kOut, -1);
   HeadPart part{};
   part.heads = 4, part.cols = 2, part.first = 3, part.to = 5;  // of heads of 5 columns

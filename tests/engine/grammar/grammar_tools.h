@@ -34,6 +34,7 @@ inline std::shared_ptr<Vocabulary> make_vocabulary(const std::vector<std::string
 // The 256 bytes, then `more`, then the end token.
 inline std::vector<std::string> byte_tokens(std::vector<std::string> more = {}) {
   std::vector<std::string> tokens;
+  tokens.reserve(257 + more.size());
   for (int byte = 0; byte < 256; ++byte) tokens.emplace_back(1, static_cast<char>(byte));
   tokens.insert(tokens.end(), more.begin(), more.end());
   tokens.emplace_back();

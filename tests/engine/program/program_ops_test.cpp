@@ -11,7 +11,7 @@
 namespace skald::test {
 namespace {
 
-constexpr int kHeads = 3, kHeadDim = 20, kDim = kHeads * kHeadDim, kVocab = 33;
+constexpr int kHeads = 3, kHeadDim = 20, kOpDim = kHeads * kHeadDim, kOpVocab = 33;
 constexpr float kEps = 1e-5f;
 
 // Builds a program of one op between an embedding and logits.
@@ -20,19 +20,19 @@ using AddOp = void (*)(ProgramBuilder&, ActId x);
 template <AddOp adds>
 Program build(const ModelConfig&, const WeightFile& file) {
   ProgramBuilder b(file);
-  const ActId x = b.act("x", kDim);
-  b.add(Embed{x, b.weight("embedding", kVocab, kDim)});
+  const ActId x = b.act("x", kOpDim);
+  b.add(Embed{x, b.weight("embedding", kOpVocab, kOpDim)});
   adds(b, x);
-  b.add(Logits{x, b.weight("head", kVocab, kDim)});
+  b.add(Logits{x, b.weight("head", kOpVocab, kOpDim)});
   return std::move(b).finish();
 }
 
 std::shared_ptr<MadeWeights> weights() {
   auto file = std::make_shared<MadeWeights>();
-  file->matrix("embedding", DType::F32, kVocab, kDim);
-  file->matrix("head", DType::F32, kVocab, kDim);
-  file->matrix("norm", DType::F32, 1, kDim);
-  file->matrix("bias", DType::F32, 1, kDim);
+  file->matrix("embedding", DType::F32, kOpVocab, kOpDim);
+  file->matrix("head", DType::F32, kOpVocab, kOpDim);
+  file->matrix("norm", DType::F32, 1, kOpDim);
+  file->matrix("bias", DType::F32, 1, kOpDim);
   file->matrix("head_norm", DType::F32, 1, kHeadDim);
   file->matrix("by_head", DType::F32, kHeads * 4, 8);
   return file;
@@ -91,43 +91,44 @@ void norm_heads(ProgramBuilder& b, ActId x) {
   b.add(HeadNorm{x, b.norm_weight("head_norm", kHeadDim, 1), kHeads, kHeadDim, kEps});
 }
 void norm_all(ProgramBuilder& b, ActId x) {
-  b.add(Norm{x, x, b.norm_weight("norm", kDim, 1), kEps});
+  b.add(Norm{x, x, b.norm_weight("norm", kOpDim, 1), kEps});
 }
 template <bool biased>
 void norm_layer(ProgramBuilder& b, ActId x) {
-  const WeightId bias = biased ? b.weight("bias", 1, kDim) : WeightId::None;
-  b.add(Norm{x, x, b.weight("norm", 1, kDim), kEps, NormKind::Layer, bias});
+  const WeightId bias = biased ? b.weight("bias", 1, kOpDim) : WeightId::None;
+  b.add(Norm{x, x, b.weight("norm", 1, kOpDim), kEps, NormKind::Layer, bias});
 }
 template <Activation activation>
 void activate(ProgramBuilder& b, ActId x) {
   b.add(Activate{x, x, activation});
 }
 void gate_rows(ProgramBuilder& b, ActId x) {
-  const ActId wide = b.act("wide", kVocab);
-  b.add(Linear{wide, x, b.weight("head", kVocab, kDim), WeightId::None});
-  b.add(RowGate{wide, x, b.weight("bias", 1, kDim)});
+  const ActId wide = b.act("wide", kOpVocab);
+  b.add(Linear{wide, x, b.weight("head", kOpVocab, kOpDim), WeightId::None});
+  b.add(RowGate{wide, x, b.weight("bias", 1, kOpDim)});
 }
 void add_scaled(ProgramBuilder& b, ActId x) { b.add(Add{x, x, 0.25f}); }
 void norm_without_weights(ProgramBuilder& b, ActId x) {
-  const ActId all = b.act("all", kDim), heads = b.act("heads", kDim);
+  const ActId all = b.act("all", kOpDim), heads = b.act("heads", kOpDim);
   b.add(Norm{all, x, WeightId::None, kEps});
-  b.add(HeadPart{heads, x, 1, kDim});
+  b.add(HeadPart{heads, x, 1, kOpDim});
   b.add(HeadNorm{heads, WeightId::None, kHeads, kHeadDim, kEps});
 }
 void mix(ProgramBuilder& b, ActId x) {
-  const ActId y = b.act("y", kDim), product = b.act("product", kDim);
-  b.add(Norm{y, x, b.weight("norm", 1, kDim), kEps});
+  const ActId y = b.act("y", kOpDim), product = b.act("product", kOpDim);
+  b.add(Norm{y, x, b.weight("norm", 1, kOpDim), kEps});
   b.add(GatedAct{product, x, y, Activation::Identity});
   b.add(Add{x, y, 0.5f, -3});
 }
 // Attention that appends, and attention of other queries that reads the same keys and values.
 template <bool appends>
 void attend_again(ProgramBuilder& b, ActId x) {
-  const ActId first = b.act("first", kDim), q = b.act("q", kDim), again = b.act("again", kDim);
+  const ActId first = b.act("first", kOpDim), q = b.act("q", kOpDim),
+              again = b.act("again", kOpDim);
   const AttentionSpec spec{kHeads, kHeads, kHeadDim, 0.5f};
   const int layer = b.kv_layer({kHeads, kHeadDim});
   b.add(Attention{first, x, x, x, layer, spec});
-  b.add(Norm{q, x, b.weight("norm", 1, kDim), kEps});
+  b.add(Norm{q, x, b.weight("norm", 1, kOpDim), kEps});
   Attention op{again, q, q, q, appends ? b.kv_layer({kHeads, kHeadDim}) : layer, spec};
   op.appends = appends;
   if (appends) op.k = op.v = x;
@@ -152,7 +153,7 @@ TEST_CASE("HeadNorm normalizes each head and multiplies by 1 + weight") {
   const auto kernels = GENERATE(cpu::KernelSet::Fast, cpu::KernelSet::Reference);
   const Model model = model_of(build<norm_heads>);
   const auto all = outputs(model, kernels);
-  REQUIRE(all[0].size() == std::size(kTokens) * kDim);
+  REQUIRE(all[0].size() == std::size(kTokens) * kOpDim);
   check_normalized(all[0], values_of(model, "head_norm"), all[1]);
 }
 
@@ -160,7 +161,7 @@ TEST_CASE("an RmsNorm in place normalizes whole rows and multiplies by 1 + weigh
   const auto kernels = GENERATE(cpu::KernelSet::Fast, cpu::KernelSet::Reference);
   const Model model = model_of(build<norm_all>);
   const auto all = outputs(model, kernels);
-  REQUIRE(all[0].size() == std::size(kTokens) * kDim);
+  REQUIRE(all[0].size() == std::size(kTokens) * kOpDim);
   check_normalized(all[0], values_of(model, "norm"), all[1]);
 }
 
@@ -170,12 +171,12 @@ TEST_CASE("a layer norm takes a row's mean from it and divides it by its deviati
   const Model model = model_of(biased ? build<norm_layer<true>> : build<norm_layer<false>>);
   const auto all = outputs(model, kernels);
   const std::vector<float> weight = values_of(model, "norm"), bias = values_of(model, "bias");
-  for (size_t row = 0; row < all[1].size(); row += kDim) {
+  for (size_t row = 0; row < all[1].size(); row += kOpDim) {
     double mean = 0, squares = 0;
-    for (size_t i = 0; i < kDim; ++i) mean += double{all[0][row + i]} / kDim;
-    for (size_t i = 0; i < kDim; ++i) squares += std::pow(all[0][row + i] - mean, 2);
-    const double scale = 1 / std::sqrt(squares / kDim + kEps);
-    for (size_t i = 0; i < kDim; ++i) {
+    for (size_t i = 0; i < kOpDim; ++i) mean += double{all[0][row + i]} / kOpDim;
+    for (size_t i = 0; i < kOpDim; ++i) squares += std::pow(all[0][row + i] - mean, 2);
+    const double scale = 1 / std::sqrt(squares / kOpDim + kEps);
+    for (size_t i = 0; i < kOpDim; ++i) {
       const double normed = (all[0][row + i] - mean) * scale * weight[i];
       check_near(all[1][row + i], normed + (biased ? bias[i] : 0));
     }
@@ -187,7 +188,7 @@ TEST_CASE("Activate applies its function to every number") {
   const auto kernels = GENERATE(cpu::KernelSet::Fast, cpu::KernelSet::Reference);
   const auto silu = outputs(model_of(build<activate<Activation::Silu>>), kernels);
   const auto gelu = outputs(model_of(build<activate<Activation::GeluTanh>>), kernels);
-  REQUIRE(silu[1].size() == std::size(kTokens) * kDim);
+  REQUIRE(silu[1].size() == std::size(kTokens) * kOpDim);
   for (size_t i = 0; i < silu[1].size(); ++i) {
     const double x = silu[0][i];
     check_near(silu[1][i], x / (1 + std::exp(-x)));
@@ -201,17 +202,17 @@ TEST_CASE("RowGate multiplies each row by the sigmoid of another row's dot produ
   const Model model = model_of(build<gate_rows>);
   const auto all = outputs(model, kernels);
   const std::vector<float> weight = values_of(model, "bias");
-  REQUIRE(all[2].size() == std::size(kTokens) * kVocab);
+  REQUIRE(all[2].size() == std::size(kTokens) * kOpVocab);
   for (size_t row = 0; row < std::size(kTokens); ++row) {
     double dot = 0;
-    for (size_t i = 0; i < kDim; ++i) dot += double{weight[i]} * all[0][row * kDim + i];
+    for (size_t i = 0; i < kOpDim; ++i) dot += double{weight[i]} * all[0][row * kOpDim + i];
     CHECK(std::abs(dot) > 1e-3);
-    for (size_t i = row * kVocab; i < (row + 1) * kVocab; ++i) {
+    for (size_t i = row * kOpVocab; i < (row + 1) * kOpVocab; ++i) {
       check_near(all[2][i], all[1][i] / (1 + std::exp(-dot)));
     }
   }
   const int64_t head = model.weights->find("head")->view.bytes();
-  CHECK(model.program().weight_bytes() == kDim * 4 + 2 * head + kDim * 4);
+  CHECK(model.program().weight_bytes() == kOpDim * 4 + 2 * head + kOpDim * 4);
 }
 
 TEST_CASE("Embed, Add and Logits scale, and Logits caps") {
@@ -221,9 +222,9 @@ TEST_CASE("Embed, Add and Logits scale, and Logits caps") {
 
   const Model model = model_of([](const ModelConfig&, const WeightFile& file) {
     ProgramBuilder b(file);
-    const ActId x = b.act("x", kDim);
-    b.add(Embed{x, b.weight("embedding", kVocab, kDim), 1.25f});
-    b.add(Logits{x, b.weight("head", kVocab, kDim), 0.5f, 0.75f});
+    const ActId x = b.act("x", kOpDim);
+    b.add(Embed{x, b.weight("embedding", kOpVocab, kOpDim), 1.25f});
+    b.add(Logits{x, b.weight("head", kOpVocab, kOpDim), 0.5f, 0.75f});
     return std::move(b).finish();
   });
   const auto scaled = outputs(model, kernels);
@@ -237,10 +238,10 @@ TEST_CASE("norms without weights multiply by nothing") {
   const auto kernels = GENERATE(cpu::KernelSet::Fast, cpu::KernelSet::Reference);
   const Model model = model_of(build<norm_without_weights>);
   const auto all = outputs(model, kernels);
-  check_normalized(all[0], std::vector<float>(kDim), all[1]);
+  check_normalized(all[0], std::vector<float>(kOpDim), all[1]);
   check_normalized(all[0], std::vector<float>(kHeadDim), all[3]);
   const int64_t head = model.weights->find("head")->view.bytes();
-  CHECK(model.program().weight_bytes() == kDim * 4 + head);
+  CHECK(model.program().weight_bytes() == kOpDim * 4 + head);
 }
 
 TEST_CASE("Add scales both terms, and GatedAct without an activation is a product") {
@@ -316,7 +317,7 @@ TEST_CASE("Rope's scale applies to the rotated dimensions alone") {
 TEST_CASE("the bytes read in a decode step include a head norm's weight") {
   const Model model = model_of(build<norm_heads>);
   const int64_t head = model.weights->find("head")->view.bytes();
-  CHECK(model.program().weight_bytes() == kDim * 4 + kHeadDim * 4 + head);
+  CHECK(model.program().weight_bytes() == kOpDim * 4 + kHeadDim * 4 + head);
   CHECK(op_name(model.program().ops[1]) == "head_norm");
 }
 
@@ -331,9 +332,9 @@ TEST_CASE("CUDA names an op that it has no kernel for") {
   CHECK(has(refusal(build<rotate_scaled>), "op 1, rope, where it stands"));
   CHECK(has(refusal([](const ModelConfig&, const WeightFile& file) {
               ProgramBuilder b(file);
-              const ActId x = b.act("x", kDim);
-              b.add(Embed{x, b.weight("embedding", kVocab, kDim)});
-              b.add(Logits{x, b.weight("head", kVocab, kDim)});
+              const ActId x = b.act("x", kOpDim);
+              b.add(Embed{x, b.weight("embedding", kOpVocab, kOpDim)});
+              b.add(Logits{x, b.weight("head", kOpVocab, kOpDim)});
               return std::move(b).finish();
             }),
             "op 1, logits, where it stands"));

@@ -15,7 +15,7 @@
 namespace skald {
 namespace {
 
-constexpr float kInf = INFINITY;
+constexpr float kInfinite = INFINITY;
 
 // The message of validate() for the defaults with one change, and a vocabulary of 100.
 std::string invalid(const std::function<void(SamplingParams&)>& change) {
@@ -70,7 +70,7 @@ TEST_CASE("validate() names the wrong parameter, what it expected and what it fo
     CHECK(message.find(name + ": expected ") == 0);
     CHECK(message.find(", found ") != std::string::npos);
   };
-  for (float x : {float{NAN}, -kInf, kInf}) {
+  for (float x : {float{NAN}, -kInfinite, kInfinite}) {
     refuses("temperature", &SamplingParams::temperature, x);
     refuses("top_p", &SamplingParams::top_p, x);
     refuses("min_p", &SamplingParams::min_p, x);
@@ -92,13 +92,14 @@ TEST_CASE("validate() names the wrong parameter, what it expected and what it fo
   refuses("top_logprobs", &SamplingParams::top_logprobs, -1);
   refuses("top_logprobs", &SamplingParams::top_logprobs, 101);
   using Bias = std::vector<std::pair<int32_t, float>>;
-  for (const Bias& bias : {Bias{{-1, 1.0f}}, Bias{{5, NAN}}, Bias{{5, kInf}, {6, 0}, {5, -kInf}}}) {
+  for (const Bias& bias :
+       {Bias{{-1, 1.0f}}, Bias{{5, NAN}}, Bias{{5, kInfinite}, {6, 0}, {5, -kInfinite}}}) {
     CHECK(invalid([&](SamplingParams& p) { p.logit_bias = bias; }).find("logit_bias: expected ") ==
           0);
   }
 
   SamplingParams extremes;
-  extremes.logit_bias = {{0, kInf}, {0, kInf}, {99, -kInf}, {99, 3.0f}};
+  extremes.logit_bias = {{0, kInfinite}, {0, kInfinite}, {99, -kInfinite}, {99, 3.0f}};
   extremes.temperature = 0, extremes.min_p = 1, extremes.top_k = -1;
   extremes.repeat_last_n = -1, extremes.top_logprobs = 100;
   CHECK_NOTHROW(validate(extremes, 100));

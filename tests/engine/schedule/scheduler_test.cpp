@@ -22,7 +22,7 @@ struct Limits {
   int sequences = 4;
 };
 
-std::unique_ptr<Executor> small_executor(const Limits& limits) {
+std::unique_ptr<Executor> limited_executor(const Limits& limits) {
   RunOptions options;
   options.threads = 1;
   options.rows = limits.rows;
@@ -113,7 +113,7 @@ struct Batch {
 
 // The tokens that a Session generates for the request alone.
 Tokens alone(const Request& request, uint64_t stream, int sample = 0) {
-  const auto executor = small_executor({.rows = 400, .sequences = 1});
+  const auto executor = limited_executor({.rows = 400, .sequences = 1});
   Generation generation = make_generation(request, stream);
   Session session(*executor, generation.params, generation.streams[static_cast<size_t>(sample)]);
   session.feed(request.prompt);
@@ -143,7 +143,7 @@ TEST_CASE(
        {Limits{.rows = 32, .sequences = 1}, Limits{.rows = 8}, Limits{.rows = 400, .sequences = 16},
         Limits{.cache_tokens = 400, .sequences = 10}}) {
     CAPTURE(limits.rows, limits.sequences, limits.cache_tokens);
-    const auto executor = small_executor(limits);
+    const auto executor = limited_executor(limits);
     Scheduler scheduler(*executor, {.sequences = limits.sequences});
     Batch batch(requests);
     const Results& results = batch.run(scheduler);
@@ -164,7 +164,7 @@ TEST_CASE(
     requests.back().samples = i == 3 ? 2 : 1;
     requests.back().score = i == 4;
   }
-  const auto executor = small_executor({.context = 200, .cache_tokens = 320, .sequences = 8});
+  const auto executor = limited_executor({.context = 200, .cache_tokens = 320, .sequences = 8});
   Scheduler scheduler(*executor, {.sequences = 8});
   Batch batch(requests);
   const Results& results = batch.run(scheduler);
@@ -178,7 +178,7 @@ TEST_CASE(
 }
 
 TEST_CASE("all pages are freed, except those kept for prompts with the same beginning") {
-  const auto executor = small_executor({.sequences = 4});
+  const auto executor = limited_executor({.sequences = 4});
   const int64_t all = executor->pages().size();
   {
     Scheduler scheduler(*executor, {.sequences = 4});
@@ -199,7 +199,7 @@ TEST_CASE("a common beginning of prompts is computed once, also when the prompts
   }
   requests.push_back({beginning, 3});
   requests.push_back({Tokens(beginning.begin(), beginning.begin() + 128), 3});
-  const auto executor = small_executor({.sequences = 8});
+  const auto executor = limited_executor({.sequences = 8});
   Scheduler scheduler(*executor, {.sequences = 8});
   Batch batch(requests);
   const Results& results = batch.run(scheduler);
@@ -213,7 +213,7 @@ TEST_CASE("a common beginning of prompts is computed once, also when the prompts
 
 TEST_CASE("several samples of one prompt compute the prompt once, and differ") {
   const Request request{random_tokens(100, 1, kVocab), 10, 1.0f, 5};
-  const auto executor = small_executor({.sequences = 8});
+  const auto executor = limited_executor({.sequences = 8});
   Scheduler scheduler(*executor, {.sequences = 8});
   Batch batch({request});
   const Results& results = batch.run(scheduler);
@@ -224,12 +224,12 @@ TEST_CASE("several samples of one prompt compute the prompt once, and differ") {
 
 TEST_CASE("the log-probabilities of a prompt's tokens follow from its logits, in any chunks") {
   const Request request{random_tokens(150, 3, kVocab), 2, 0.0f, 1, true};
-  const auto reference = small_executor({.rows = 400, .sequences = 1});
+  const auto reference = limited_executor({.rows = 400, .sequences = 1});
   Sequence sequence = reference->new_sequence();
   const SeqRows all{&sequence, request.prompt, Want::EveryRow};
   reference->run({&all, 1});
   for (const int64_t rows : {400, 32, 7}) {
-    const auto executor = small_executor({.rows = rows});
+    const auto executor = limited_executor({.rows = rows});
     Scheduler scheduler(*executor, {.sequences = 4});
     // Another prompt has the same beginning; rows to be scored must be computed all the same.
     Batch batch({{request.prompt, 5}, request, {request.prompt, 0, 0.0f, 1, true}});
@@ -256,7 +256,7 @@ TEST_CASE("the log-probabilities of a prompt's tokens follow from its logits, in
 }
 
 TEST_CASE("a request that needs no step ends at once") {
-  const auto executor = small_executor({});
+  const auto executor = limited_executor({});
   Scheduler scheduler(*executor, {.sequences = 2});
   Batch batch({{{1, 2, 3}, 0}, {{1}, 0, 1.0f, 2, true}});
   const Results& results = batch.run(scheduler);
@@ -270,7 +270,7 @@ TEST_CASE("a sequence ends at a stop token, and when the context is full") {
   const Tokens stops{whole[6]};
   const size_t at =
       static_cast<size_t>(std::find(whole.begin(), whole.end(), stops[0]) - whole.begin());
-  const auto executor = small_executor({});
+  const auto executor = limited_executor({});
   Scheduler scheduler(*executor, {.sequences = 2});
   Batch batch({request, request});
   batch.all[1].streams = batch.all[0].streams;
@@ -284,7 +284,7 @@ TEST_CASE("a sequence ends at a stop token, and when the context is full") {
 }
 
 TEST_CASE("a cancelled sequence ends with the next step, whether running or waiting") {
-  const auto executor = small_executor({});
+  const auto executor = limited_executor({});
   Scheduler scheduler(*executor, {.sequences = 1});
   Batch batch({{random_tokens(5, 1, kVocab), 100},
                {random_tokens(5, 2, kVocab), 4},
@@ -304,7 +304,7 @@ TEST_CASE("a cancelled sequence ends with the next step, whether running or wait
 TEST_CASE("a long prompt neither delays short ones nor waits for them") {
   std::vector<Request> requests{{random_tokens(390, 1, kVocab), 1}};
   for (uint64_t i = 0; i < 20; ++i) requests.push_back({random_tokens(8, 10 + i, kVocab), 2});
-  const auto executor = small_executor({.rows = 32, .sequences = 4});
+  const auto executor = limited_executor({.rows = 32, .sequences = 4});
   Scheduler scheduler(*executor, {.sequences = 4});
   Batch batch(requests);
   const Results& results = batch.run(scheduler);
@@ -321,7 +321,7 @@ TEST_CASE("others may overtake a sequence that does not fit, but not for ever") 
   for (uint64_t i = 0; i < 3; ++i) add_short(i);
   requests.push_back({random_tokens(380, 1, kVocab), 1});
   for (uint64_t i = 3; i < 100; ++i) add_short(i);
-  const auto executor = small_executor({.rows = 400, .cache_tokens = 448, .sequences = 8});
+  const auto executor = limited_executor({.rows = 400, .cache_tokens = 448, .sequences = 8});
   Scheduler scheduler(*executor, {.sequences = 8});
   Batch batch(requests);
   const Results& results = batch.run(scheduler);
@@ -364,7 +364,7 @@ TEST_CASE("a NaN logit ends its own sequence alone") {
   std::vector<Request> requests = mixed_prompts();
   requests[3].prompt.back() = kVocab - 1;
   for (Request& one : requests) one.temperature = 0;
-  NanExecutor executor(small_executor({.sequences = 10}));
+  NanExecutor executor(limited_executor({.sequences = 10}));
   Scheduler scheduler(executor, {.sequences = 10});
   Batch batch(requests);
   for (Generation& generation : batch.all) {
@@ -403,7 +403,7 @@ class FullExecutor final : public WrappedExecutor {
 
 void check_lowered(size_t most_rows, size_t most_picks) {
   const std::vector<Request> requests = mixed_prompts();
-  FullExecutor executor(small_executor({.sequences = 10}), most_rows, most_picks);
+  FullExecutor executor(limited_executor({.sequences = 10}), most_rows, most_picks);
   Scheduler scheduler(executor, {.sequences = 10});
   Batch batch(requests);
   const Results& results = batch.run(scheduler);
@@ -420,7 +420,7 @@ TEST_CASE("when memory runs out while tokens are picked, the picks are repeated 
 TEST_CASE("when the device's memory runs out, steps become smaller and all sequences finish") {
   for (const size_t most : {11u, 3u, 1u}) check_lowered(most, 1000);
   const std::vector<Request> requests = mixed_prompts();
-  FullExecutor none(small_executor({}), 0, 0);
+  FullExecutor none(limited_executor({}), 0, 0);
   Scheduler scheduler(none, {.sequences = 4});
   Batch batch({requests[0], requests[1]});
   const Results& results = batch.run(scheduler);
@@ -446,7 +446,7 @@ class Counting final : public TokenFilter {
 };
 
 TEST_CASE("a filter affects its own sequence alone") {
-  const auto executor = small_executor({});
+  const auto executor = limited_executor({});
   Scheduler scheduler(*executor, {.sequences = 4});
   Batch batch({{{5, 6}, 8}, {{5, 6}, 8}, {{5, 6}, 8}, {{5, 6}, 50}});
   batch.all[0].filters.push_back(std::make_unique<Counting>(30));

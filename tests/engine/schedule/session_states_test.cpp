@@ -48,7 +48,7 @@ SamplingParams sampling() {
   return params;
 }
 
-Tokens generate(Session& session, int count) {
+Tokens generate_some(Session& session, int count) {
   Tokens tokens;
   for (int i = 0; i < count; ++i) tokens.push_back(session.next().token);
   return tokens;
@@ -59,7 +59,7 @@ Tokens answer_to(const Tokens& tokens, int count) {
   const auto executor = executor_of(0);
   Session session(*executor, sampling());
   session.feed(tokens);
-  return generate(session, count);
+  return generate_some(session, count);
 }
 
 }  // namespace
@@ -71,12 +71,12 @@ TEST_CASE("an answer that is taken back is given again, whatever was kept of the
     const auto executor = executor_of(checkpoints);
     Session session(*executor, sampling());
     session.feed(prompt);
-    CHECK(generate(session, 12) == expected);
+    CHECK(generate_some(session, 12) == expected);
     for (int round = 0; round < 2; ++round) {
       session.truncate(100);
       // With a checkpoint, nothing of the prompt is computed again but its last token.
       CHECK(session.computed() == (checkpoints > 0 ? 99 : 0));
-      CHECK(generate(session, 12) == expected);
+      CHECK(generate_some(session, 12) == expected);
     }
   }
 }
@@ -92,13 +92,13 @@ TEST_CASE("a session cut anywhere goes on like one that was never longer") {
     session.next();
     session.truncate(100);
     session.feed(more);
-    generate(session, 8);
+    generate_some(session, 8);
     session.truncate(length);
     Tokens tokens = session.tokens();
     CHECK(std::ssize(tokens) == length);
     session.feed(other);
     tokens.insert(tokens.end(), other.begin(), other.end());
-    CHECK(generate(session, 3) == answer_to(tokens, 3));
+    CHECK(generate_some(session, 3) == answer_to(tokens, 3));
   }
 }
 
@@ -108,7 +108,7 @@ TEST_CASE("a saved state and its pages continue in another executor") {
   const auto executor = executor_of(kSessionCheckpoints);
   Session session(*executor, sampling());
   session.feed(prompt);
-  generate(session, 20);
+  generate_some(session, 20);
   CHECK(session.savable(100) == 99);
   CHECK(session.savable(98) == 0);
   CHECK(session.savable(1000) == session.computed());
@@ -129,14 +129,14 @@ TEST_CASE("a saved state and its pages continue in another executor") {
                  std::ranges::copy(parts[static_cast<size_t>(i)], bytes.begin());
                });
     to.feed(std::span(prompt).subspan(static_cast<size_t>(length)));
-    return generate(to, 20);
+    return generate_some(to, 20);
   };
   {
     Session to(*other, sampling());
     CHECK(restored(to) == expected);
     to.truncate(100);
     CHECK(to.computed() == 99);
-    CHECK(generate(to, 20) == expected);
+    CHECK(generate_some(to, 20) == expected);
   }
   std::ranges::fill(parts.back(), std::byte{0});  // the state is really used
   Session to(*other, sampling());
@@ -195,7 +195,7 @@ TEST_CASE("many texts at a time, several answers to one prompt, and preemptions 
       const auto alone = executor_of(0);
       Session session(*alone, sampling(), generation.streams[static_cast<size_t>(sample)]);
       session.feed(generation.prompt);
-      CHECK(answers[{&generation, sample}] == generate(session, kNew));
+      CHECK(answers[{&generation, sample}] == generate_some(session, kNew));
     }
   }
 }

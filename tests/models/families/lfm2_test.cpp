@@ -7,13 +7,13 @@
 namespace skald::test {
 namespace {
 
-const std::string kGolden = "lfm2";
+const std::string kLfm2Golden = "lfm2";
 
 }  // namespace
 
 TEST_CASE("most layers of LFM2 have a short convolution in the place of attention") {
-  if (find_golden(kGolden).empty()) return;
-  const ModelConfig c = golden_config(kGolden);
+  if (find_golden(kLfm2Golden).empty()) return;
+  const ModelConfig c = golden_config(kLfm2Golden);
   CHECK(c.short_conv.layers == std::vector<bool>{true, true, false, true});
   CHECK(c.short_conv.taps == 3);
   CHECK(c.ffn_dim == 128);  // two thirds of block_ff_dim, rounded up to block_multiple_of
@@ -22,19 +22,19 @@ TEST_CASE("most layers of LFM2 have a short convolution in the place of attentio
   CHECK(c.norm_eps == 1e-5f);
   CHECK(c.rope_base == 1e6f);
   const ModelConfig listed = golden_config(
-      kGolden,
+      kLfm2Golden,
       {{"full_attn_idxs", "erase"}, {"layer_types", {"conv", "conv", "full_attention", "conv"}}});
   CHECK(listed.short_conv.layers == c.short_conv.layers);
-  CHECK(golden_config(kGolden, {{"block_auto_adjust_ff_dim", false}, {"block_ff_dim", 128}})
+  CHECK(golden_config(kLfm2Golden, {{"block_auto_adjust_ff_dim", false}, {"block_ff_dim", 128}})
             .ffn_dim == 128);
-  const Program program = open_model(find_golden(kGolden)).model.program();
+  const Program program = open_model(find_golden(kLfm2Golden)).model.program();
   CHECK(program.kv.size() == 1);
   CHECK(program.state_floats() == 3 * 2 * 64);
 }
 
 TEST_CASE("a configuration of LFM2 that skald does not compute is refused") {
-  if (find_golden(kGolden).empty()) return;
-  const auto refused = [](const Json& changes) { return golden_refusal(kGolden, changes); };
+  if (find_golden(kLfm2Golden).empty()) return;
+  const auto refused = [](const Json& changes) { return golden_refusal(kLfm2Golden, changes); };
   CHECK(has(refused({{"conv_bias", true}}), "'conv_bias' is true, expected false"));
   CHECK(has(refused({{"conv_L_cache", 1}}), "'conv_L_cache' is 1"));
   CHECK(has(refused({{"layer_types", {"conv"}}}), "has 1 values, expected one for each of 4"));
@@ -45,7 +45,7 @@ TEST_CASE("a configuration of LFM2 that skald does not compute is refused") {
 }
 
 TEST_CASE("a GGUF of LFM2 has no heads of keys in layers with a convolution") {
-  const fs::path folder = find_golden(kGolden);
+  const fs::path folder = find_golden(kLfm2Golden);
   if (folder.empty()) return;
   TempFolder temp;
   const OpenedModel folder_model = open_model(folder);

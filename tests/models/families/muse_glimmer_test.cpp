@@ -5,14 +5,14 @@
 namespace skald::test {
 namespace {
 
-const std::string kGolden = "muse_glimmer";
+const std::string kMuseGolden = "muse_glimmer";
 
 }  // namespace
 
 TEST_CASE("Muse Glimmer norms heads without weights and rotates in layers with a window alone") {
-  const fs::path folder = find_golden(kGolden);
+  const fs::path folder = find_golden(kMuseGolden);
   if (folder.empty()) return;
-  const ModelConfig c = golden_config(kGolden);
+  const ModelConfig c = golden_config(kMuseGolden);
   CHECK(c.windows == std::vector<int>{16, 16, 16, 0});
   CHECK(c.unrotated == std::vector<bool>{false, false, false, true});
   CHECK(c.bare_query_scale == 3.87f);
@@ -20,7 +20,8 @@ TEST_CASE("Muse Glimmer norms heads without weights and rotates in layers with a
   CHECK(c.logit_softcap == 20);
   CHECK(c.attention_gate);
   const ModelConfig unsaid = golden_config(
-      kGolden, {{"text_config/layer_types", "erase"}, {"text_config/layer_rope_theta", "erase"}});
+      kMuseGolden,
+      {{"text_config/layer_types", "erase"}, {"text_config/layer_rope_theta", "erase"}});
   CHECK(unsaid.windows == c.windows);
   CHECK(unsaid.unrotated == c.unrotated);
 
@@ -37,9 +38,9 @@ TEST_CASE("Muse Glimmer norms heads without weights and rotates in layers with a
 }
 
 TEST_CASE("a configuration of Muse Glimmer that skald does not compute is refused") {
-  if (find_golden(kGolden).empty()) return;
+  if (find_golden(kMuseGolden).empty()) return;
   const auto refused = [](const char* key, const Json& value) {
-    return golden_refusal(kGolden, {{std::string("text_config/") + key, value}});
+    return golden_refusal(kMuseGolden, {{std::string("text_config/") + key, value}});
   };
   CHECK(has(refused("post_norm_eps", 1e-5), "'post_norm_eps' is 1e-05, expected 1e-08"));
   CHECK(has(refused("hidden_activation", "gelu"), "expected 'silu'"));

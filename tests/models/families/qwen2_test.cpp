@@ -17,9 +17,9 @@ namespace {
 namespace fs = std::filesystem;
 
 // A Llama with all biases, renamed Qwen2. Qwen2 ignores the biases of output and MLP.
-fs::path write_folder(const TempFolder& temp,
-                      const nlohmann::json& changes = nlohmann::json::object(),
-                      const std::string& golden = "llama-bias-linear-rope") {
+fs::path write_biased_folder(const TempFolder& temp,
+                             const nlohmann::json& changes = nlohmann::json::object(),
+                             const std::string& golden = "llama-bias-linear-rope") {
   const fs::path folder = temp.path() / "m";
   fs::remove_all(folder);
   make_folder(folder, golden);
@@ -85,7 +85,7 @@ TEST_CASE("a Qwen2 GGUF gives the logits of its Hugging Face folder") {
   TempFolder temp;
   const bool tied = GENERATE(false, true);
   const auto kernels = GENERATE(cpu::KernelSet::Fast, cpu::KernelSet::Reference);
-  const fs::path folder = tied ? find_golden("qwen2-bias-tied") : write_folder(temp);
+  const fs::path folder = tied ? find_golden("qwen2-bias-tied") : write_biased_folder(temp);
   if (folder.empty()) return;
   CAPTURE(tied, kernels == cpu::KernelSet::Fast);
   const OpenedModel hf = open_model(folder);
@@ -101,7 +101,7 @@ TEST_CASE("Qwen2 has biases of query, key and value, and no others") {
   TempFolder temp;
   for (const bool said : {false, true}) {
     const Model model =
-        open_model(write_folder(temp, {{"attention_bias", said}, {"mlp_bias", said}})).model;
+        open_model(write_biased_folder(temp, {{"attention_bias", said}, {"mlp_bias", said}})).model;
     int biased = 0;
     const Program program = model.program();
     for (const Op& op : program.ops) {
@@ -110,16 +110,17 @@ TEST_CASE("Qwen2 has biases of query, key and value, and no others") {
     }
     CHECK(biased == 3 * model.config.layers);
   }
-  CHECK(has(
-      error_text([&] { open_model(write_folder(temp, nlohmann::json::object(), "llama-mha")); }),
-      "tensor 'blk.0.attn_q.bias' is missing"));
+  CHECK(has(error_text([&] {
+              open_model(write_biased_folder(temp, nlohmann::json::object(), "llama-mha"));
+            }),
+            "tensor 'blk.0.attn_q.bias' is missing"));
 }
 
 TEST_CASE("Qwen2's windows apply only where the configuration uses them") {
   TempFolder temp;
   using Windows = std::vector<int>;
   const auto windows = [&](const nlohmann::json& changes) {
-    const ModelConfig c = open_model(write_folder(temp, changes)).model.config;
+    const ModelConfig c = open_model(write_biased_folder(temp, changes)).model.config;
     return Windows{c.window_of(0), c.window_of(1)};
   };
   const nlohmann::json used{{"use_sliding_window", true}};
@@ -160,7 +161,7 @@ TEST_CASE("Qwen2's windows apply only where the configuration uses them") {
 
 TEST_CASE("a Qwen2 GGUF with an unsupported property that would change the result is refused") {
   TempFolder temp;
-  const Model model = open_model(write_folder(temp)).model;
+  const Model model = open_model(write_biased_folder(temp)).model;
   const auto open = [&](const auto& change) {
     GgufWriter w = gguf_of(model);
     change(w);

@@ -11,7 +11,7 @@ using test::TempFolder;
 
 namespace {
 
-void open_and_use(const std::filesystem::path& path) {
+void open_and_decode(const std::filesystem::path& path) {
   const auto file = open_safetensors(path, [](std::string_view name) { return std::string(name); });
   test::decode_all(*file);
 }
@@ -29,28 +29,28 @@ std::string header(const std::vector<std::string>& entries) {
   return out + "}";
 }
 
-std::string good() {
+std::string good_safetensors() {
   return safetensors(
       header({R"("__metadata__":{"format":"pt"})", entry("a", "F32", "[2,2]", "[0,16]"),
               entry("b", "BF16", "[8]", "[16,32]"), entry("c", "F16", "[2,2,2]", "[32,48]")}),
       std::string(48, '\1'));
 }
 
-struct BadFile {
+struct BadSafetensor {
   std::string what;
   std::string bytes;
   std::string message;
 };
 
 // Bad headers, each before 16 bytes of data.
-struct BadFiles {
-  std::vector<BadFile> list;
+struct BadSafetensors {
+  std::vector<BadSafetensor> list;
   void add(const std::string& what, const std::string& json, const std::string& message) {
     list.push_back({what, safetensors(json, std::string(16, '\1')), message});
   }
 };
 
-void add_bad_lengths(BadFiles& bad) {
+void add_bad_lengths(BadSafetensors& bad) {
   bad.list.push_back({"seven bytes", "1234567", "has only 7 bytes"});
   bad.list.push_back({"a text", "this is a text, no safetensors file", "says that its header has"});
   bad.list.push_back({"no header", safetensors(0, "", ""), "is not a JSON object"});
@@ -66,7 +66,7 @@ void add_bad_lengths(BadFiles& bad) {
   bad.list.push_back({"header one too short", safetensors(1, "{}", ""), "not valid JSON"});
 }
 
-void add_bad_json(BadFiles& bad) {
+void add_bad_json(BadSafetensors& bad) {
   const std::string fine = entry("a", "F32", "[4]", "[0,16]");
   bad.add("an array", "[]", "is not a JSON object");
   bad.add("a space first", " {}", "is not a JSON object");
@@ -113,7 +113,7 @@ void add_bad_json(BadFiles& bad) {
   }
 }
 
-void add_bad_entries(BadFiles& bad) {
+void add_bad_entries(BadSafetensors& bad) {
   const auto tensor = [&](const std::string& dtype, const std::string& shape,
                           const std::string& offsets, const std::string& message) {
     bad.add(dtype + shape + offsets.substr(0, 100), header({entry("a", dtype, shape, offsets)}),
@@ -182,39 +182,39 @@ void add_bad_entries(BadFiles& bad) {
 }  // namespace
 
 TEST_CASE("every handcrafted bad safetensors file is refused with the reason") {
-  BadFiles bad;
+  BadSafetensors bad;
   add_bad_lengths(bad);
   add_bad_json(bad);
   add_bad_entries(bad);
   CHECK(bad.list.size() > 180);
   const TempFolder folder;
-  for (const BadFile& file : bad.list) {
+  for (const BadSafetensor& file : bad.list) {
     INFO(file.what.substr(0, 200));
     const auto path = folder.write("bad.safetensors", file.bytes);
-    const std::string message = test::error_text([&] { open_and_use(path); });
+    const std::string message = test::error_text([&] { open_and_decode(path); });
     INFO(message);
     CHECK(test::has(message, "bad.safetensors: "));
     CHECK(test::has(message, file.message));
   }
   const auto result = test::open_in_child(static_cast<int>(bad.list.size()), [&](int i) {
-    open_and_use(folder.write("bad.safetensors", bad.list[i].bytes));
+    open_and_decode(folder.write("bad.safetensors", bad.list[i].bytes));
   });
   CHECK(result.loaded == 0);
 }
 
 TEST_CASE("a safetensors file cut anywhere is refused") {
-  const std::string whole = good();
+  const std::string whole = good_safetensors();
   const TempFolder folder;
-  CHECK(test::open_cut(whole, open_and_use).loaded == 0);
-  open_and_use(folder.write("whole.safetensors", whole));
+  CHECK(test::open_cut(whole, open_and_decode).loaded == 0);
+  open_and_decode(folder.write("whole.safetensors", whole));
   const auto longer = folder.write("longer.safetensors", whole + "x");
-  CHECK(test::error_text([&] { open_and_use(longer); }) != "");
+  CHECK(test::error_text([&] { open_and_decode(longer); }) != "");
 }
 
 TEST_CASE("a safetensors file with any bit of its header flipped loads or is refused") {
-  const std::string whole = good();
+  const std::string whole = good_safetensors();
   const int bits = 8 * static_cast<int>(whole.size() - 48);
-  const auto result = test::open_flipped(whole, bits, open_and_use);
+  const auto result = test::open_flipped(whole, bits, open_and_decode);
   CHECK(result.refused > bits / 2);
 }
 
@@ -227,5 +227,5 @@ TEST_CASE("a header of many small tensors needs memory in proportion to its size
   const TempFolder folder;
   const auto path =
       folder.write("m.safetensors", safetensors(header(entries), std::string(40000, '\1')));
-  CHECK(test::open_in_child(1, [&](int) { open_and_use(path); }).loaded == 1);
+  CHECK(test::open_in_child(1, [&](int) { open_and_decode(path); }).loaded == 1);
 }
