@@ -8,6 +8,7 @@
 #include "app/hub/text.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
+#include "engine/base/read_stream.h"
 
 namespace skald {
 namespace {
@@ -43,7 +44,7 @@ std::string find_token() {
     const std::string named = environment("HF_TOKEN_PATH");
     const fs::path file = named.empty() ? hub_home() / "token" : fs::path(named);
     std::ifstream in(file, std::ios::binary);
-    token.assign(std::istreambuf_iterator<char>(in), {});
+    token = rest_of(in);
     from = file.string();
   }
   token = trimmed(token);
