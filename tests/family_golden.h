@@ -18,7 +18,6 @@
 namespace skald::test {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::json;
 
 inline fs::path families() { return data_dir() / "families"; }
 inline fs::path golden_folder(const std::string& name) { return families() / name; }
@@ -26,11 +25,11 @@ inline fs::path golden_folder(const std::string& name) { return families() / nam
 // Copies the model's config.json with `changes` ("erase" removes a key) and its weights, which
 // several models share, into a new folder.
 inline fs::path write_folder(const TempFolder& temp, const std::string& name,
-                             const Json& changes = Json::object()) {
+                             const nlohmann::json& changes = nlohmann::json::object()) {
   const fs::path folder = temp.path() / "m";
   fs::remove_all(folder);
   fs::create_directory(folder);
-  Json config = read_json(golden_folder(name) / "config.json");
+  nlohmann::json config = read_json(golden_folder(name) / "config.json");
   for (const auto& [key, value] : changes.items()) {
     config[key] = value;
     if (value == "erase") config.erase(key);
@@ -47,27 +46,28 @@ inline fs::path write_gguf(const TempFolder& temp, const std::string& name) {
                     read_file(golden_folder(name) / "head.gguf") + read_file(families() / data));
 }
 
-inline ModelConfig config_of(const std::string& name, const Json& changes = Json::object()) {
+inline ModelConfig config_of(const std::string& name,
+                             const nlohmann::json& changes = nlohmann::json::object()) {
   TempFolder temp;
   return open_model(write_folder(temp, name, changes)).model.config;
 }
 
-inline std::string refusal(const std::string& name, const Json& changes) {
+inline std::string refusal(const std::string& name, const nlohmann::json& changes) {
   return error_text([&] { config_of(name, changes); });
 }
 
 // Copies a golden's folder (tests/golden.h) with `changes` of its config.json. A key may be a path
 // such as "text_config/head_dim"; "erase" removes a key. Empty where the golden is missing.
 inline fs::path copy_golden(const TempFolder& temp, const std::string& name,
-                            const Json& changes = Json::object()) {
+                            const nlohmann::json& changes = nlohmann::json::object()) {
   const fs::path golden = find_golden(name);
   if (golden.empty()) return {};
   const fs::path folder = temp.path() / "m";
   fs::remove_all(folder);
   fs::create_directory(folder);
-  Json config = read_json(golden / "config.json");
+  nlohmann::json config = read_json(golden / "config.json");
   for (const auto& [key, value] : changes.items()) {
-    const Json::json_pointer place("/" + key);
+    const nlohmann::json::json_pointer place("/" + key);
     config[place] = value;
     if (value == "erase") config.at(place.parent_pointer()).erase(place.back());
   }
@@ -76,23 +76,24 @@ inline fs::path copy_golden(const TempFolder& temp, const std::string& name,
   return folder;
 }
 
-inline ModelConfig golden_config(const std::string& name, const Json& changes = Json::object()) {
+inline ModelConfig golden_config(const std::string& name,
+                                 const nlohmann::json& changes = nlohmann::json::object()) {
   TempFolder temp;
   return open_model(copy_golden(temp, name, changes)).model.config;
 }
 
-inline std::string golden_refusal(const std::string& name, const Json& changes) {
+inline std::string golden_refusal(const std::string& name, const nlohmann::json& changes) {
   return error_text([&] { golden_config(name, changes); });
 }
 
 // Checks the logits, and the greedy tokens where the golden has some, for every text of a golden.
 inline void check_model(const Model& model, const std::string& name, cpu::KernelSet kernels) {
-  const Json texts = read_json(golden_folder(name) / "golden.json").at("texts");
+  const nlohmann::json texts = read_json(golden_folder(name) / "golden.json").at("texts");
   REQUIRE(!texts.empty());
   for (const std::string text : texts) {
     CAPTURE(name, text, kernels == cpu::KernelSet::Fast);
     const fs::path json = golden_folder(name) / (text + ".json");
-    const Json golden = read_json(json);
+    const nlohmann::json golden = read_json(json);
     RunOptions options;
     options.exact = true;
     options.context = golden["context"].get<int64_t>();
@@ -108,8 +109,8 @@ inline void check_model(const Model& model, const std::string& name, cpu::Kernel
 inline std::string as_text_part(const std::string& weights, bool newer) {
   uint64_t header_bytes = 0;
   std::memcpy(&header_bytes, weights.data(), sizeof header_bytes);
-  const Json header = Json::parse(weights.substr(8, header_bytes));
-  Json renamed = Json::object();
+  const nlohmann::json header = nlohmann::json::parse(weights.substr(8, header_bytes));
+  nlohmann::json renamed = nlohmann::json::object();
   for (const auto& [name, tensor] : header.items()) {
     const bool inside = newer && name.rfind("model.", 0) == 0;
     const std::string changed = name == "__metadata__" || (newer && !inside) ? name
@@ -124,11 +125,12 @@ inline std::string as_text_part(const std::string& weights, bool newer) {
 // names.
 inline void check_as_text_part(const TempFolder& temp, const fs::path& folder,
                                const std::string& wrapper, const std::string& name) {
-  const Json text = read_json(folder / "config.json");
+  const nlohmann::json text = read_json(folder / "config.json");
   const std::string weights = read_file(folder / "model.safetensors");
   for (const bool newer : {false, true}) {
     temp.write("m/model.safetensors", as_text_part(weights, newer));
-    temp.write("m/config.json", Json{{"model_type", wrapper}, {"text_config", text}}.dump());
+    temp.write("m/config.json",
+               nlohmann::json{{"model_type", wrapper}, {"text_config", text}}.dump());
     const OpenedModel opened = open_model(folder);
     check_model(opened.model, name, cpu::KernelSet::Fast);
   }

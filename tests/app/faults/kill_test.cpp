@@ -8,6 +8,7 @@
 
 #include "tests/app/faults/fault_tools.h"
 #include "tests/catch.h"
+#include "tests/paths.h"
 #include "tests/small_models.h"
 
 namespace skald::test {
@@ -153,7 +154,8 @@ TEST_CASE("a long batch needs no more memory than a short one") {
   CHECK(done == lines);
   CAPTURE(early, late);
   // The ids that were seen take some 50 bytes each; the rest is the allocator's play.
-  CHECK(late - early < 6000 + lines / 10);
+  // AddressSanitizer keeps what was freed.
+  if (!sanitized()) CHECK(late - early < 6000 + lines / 10);
 }
 
 }  // namespace

@@ -6,6 +6,9 @@
 #include "tests/family_golden.h"
 
 namespace skald::test {
+
+using Json = nlohmann::json;
+
 TEST_CASE("tiny models of all families predict on the GPU what Hugging Face predicts") {
   const std::string name =
       GENERATE("nemo", "ministral", "yarn", "dynamic", "granite", "smollm3", "longrope", "gemma",

@@ -5,6 +5,8 @@
 namespace skald::test {
 namespace {
 
+using Json = nlohmann::json;
+
 fs::path cohere_folder(const TempFolder& temp, const Json& changes) {
   const fs::path golden = data_dir() / "goldens/cohere2", folder = temp.path() / "m";
   fs::create_directory(folder);

@@ -8,6 +8,8 @@
 
 namespace skald::test {
 
+using Json = nlohmann::json;
+
 TEST_CASE("DeepSeek V3 caches latents, and chooses experts from groups") {
   const fs::path folder = find_golden("deepseek_v3");
   if (folder.empty()) return;

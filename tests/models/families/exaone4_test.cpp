@@ -4,6 +4,8 @@
 namespace skald::test {
 namespace {
 
+using Json = nlohmann::json;
+
 ModelConfig exaone(const Json& changes) { return golden_config("exaone4", changes); }
 
 }  // namespace

@@ -5,6 +5,8 @@
 namespace skald::test {
 namespace {
 
+using Json = nlohmann::json;
+
 TEST_CASE("tiny models of more families agree with transformers' logits and greedy tokens") {
   const std::string name =
       GENERATE("nemo", "ministral", "yarn", "dynamic", "granite", "smollm3", "longrope");

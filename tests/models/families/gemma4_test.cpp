@@ -10,6 +10,8 @@
 namespace skald::test {
 namespace {
 
+using Json = nlohmann::json;
+
 template <class Op>
 std::vector<Op> ops_of(const Program& program) {
   std::vector<Op> ops;

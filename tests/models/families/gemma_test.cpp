@@ -8,6 +8,8 @@
 namespace skald::test {
 namespace {
 
+using Json = nlohmann::json;
+
 TEST_CASE("tiny Gemmas agree with transformers' logits and greedy tokens") {
   const std::string name = GENERATE("gemma", "gemma2", "gemma3");
   const auto kernels = GENERATE(cpu::KernelSet::Fast, cpu::KernelSet::Reference);

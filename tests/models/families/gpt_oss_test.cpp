@@ -10,6 +10,8 @@
 namespace skald::test {
 namespace {
 
+using Json = nlohmann::json;
+
 std::string tensor_json(const std::string& name, const std::string& type, const Json& shape,
                         int64_t begin, int64_t end) {
   return "\"" + name +

@@ -7,6 +7,8 @@
 namespace skald::test {
 namespace {
 
+using Json = nlohmann::json;
+
 const std::string kLfm2Golden = "lfm2";
 
 }  // namespace

@@ -7,6 +7,8 @@
 namespace skald::test {
 namespace {
 
+using Json = nlohmann::json;
+
 // The growth of a GGUF that `add` completes.
 template <class Add>
 QueryGrowth gguf_growth(Add add) {

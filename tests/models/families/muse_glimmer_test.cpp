@@ -5,6 +5,8 @@
 namespace skald::test {
 namespace {
 
+using Json = nlohmann::json;
+
 const std::string kMuseGolden = "muse_glimmer";
 
 }  // namespace

@@ -3,6 +3,8 @@
 
 namespace skald::test {
 
+using Json = nlohmann::json;
+
 TEST_CASE("a looped model has the logits and greedy tokens of a forward pass in float64") {
   const auto kernels = GENERATE(cpu::KernelSet::Fast, cpu::KernelSet::Reference);
   const bool folder = GENERATE(true, false);

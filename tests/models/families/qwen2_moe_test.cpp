@@ -7,6 +7,8 @@
 
 namespace skald::test {
 
+using Json = nlohmann::json;
+
 TEST_CASE("Qwen2-MoE has a shared expert with a gate, and biases of queries, keys and values") {
   if (find_golden("qwen2_moe").empty()) return;
   const ModelConfig c = golden_config("qwen2_moe", {{"norm_topk_prob", "erase"},

@@ -10,6 +10,8 @@
 namespace skald::test {
 namespace {
 
+using Json = nlohmann::json;
+
 // One tensor of a folder, decoded.
 struct Values {
   int64_t rows = 0, cols = 0;

@@ -4,6 +4,8 @@
 namespace skald::test {
 namespace {
 
+using Json = nlohmann::json;
+
 TEST_CASE(
     "a tiny Qwen3 agrees with transformers' logits and greedy tokens, as folder and as GGUF") {
   const auto kernels = GENERATE(cpu::KernelSet::Fast, cpu::KernelSet::Reference);

@@ -5,6 +5,8 @@
 namespace skald::test {
 namespace {
 
+using Json = nlohmann::json;
+
 const Json kSections = {{"type", "mrope"}, {"mrope_section", {16, 24, 24}}};
 
 void check_golden_logits(const fs::path& folder, const fs::path& golden) {

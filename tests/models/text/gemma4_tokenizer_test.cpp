@@ -7,6 +7,8 @@
 
 namespace skald::test {
 
+using Json = nlohmann::json;
+
 TEST_CASE("Gemma 4's tokenizer keeps its merges in a GGUF, and gives the same ids") {
   if (find_golden("gemma4-moe").empty()) return;
   TempFolder temp;

@@ -12,6 +12,8 @@
 namespace skald::test {
 namespace {
 
+using Json = nlohmann::json;
+
 constexpr char kMoe[] = "qwen3moe", kDense[] = "qwen3moe-dense";
 
 // Changes to a GGUF. `single` cuts stacks of experts into single tensors.
