@@ -107,6 +107,7 @@ Value sorted(Context& context, std::vector<Keyed> all, bool reverse) {
                    [&](const Keyed& a, const Keyed& b) { return less(context, a.key, b.key); });
   if (reverse) std::reverse(all.begin(), all.end());
   std::vector<Value> items;
+  items.reserve(all.size());
   for (Keyed& one : all) items.push_back(std::move(one.item));
   return context.list(std::move(items));
 }

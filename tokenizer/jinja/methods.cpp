@@ -77,6 +77,7 @@ Value partition(Context& context, const Value& self, const Arguments& arguments,
     parts = {all.substr(0, at), separator, all.substr(at + separator.size())};
   }
   std::vector<Value> items;
+  items.reserve(parts.size());
   for (std::string_view part : parts) items.push_back(context.like(self, std::string(part)));
   return context.list(std::move(items), SequenceKind::Tuple);
 }

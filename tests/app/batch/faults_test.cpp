@@ -202,9 +202,10 @@ TEST_CASE("requests may come from a pipe and results go to one") {
 }
 
 TEST_CASE("hostile lines get errors and do not affect the others") {
+  constexpr size_t kHostileLength = 100'000'000;
   std::string requests = "{\"id\":\"first\",\"prompt\":\"a\"}\n";
-  requests += "{\"id\":\"long\",\"prompt\":\"" + std::string(100'000'000, 'x') + "\"}\n";
-  requests += std::string("{\"id\":\"nul\",\"prompt\":\"a\0b\"}\n", 29);
+  requests += "{\"id\":\"long\",\"prompt\":\"" + std::string(kHostileLength, 'x') + "\"}\n";
+  requests += std::string("{\"id\":\"nul\",\"prompt\":\"a\0b\"}\n", 28);
   requests += std::string(1'000'000, '[') + "\n";
   requests +=
       "{\"id\":\"deep\",\"messages\":" + std::string(90, '[') + std::string(90, ']') + "}\n";

@@ -152,10 +152,10 @@ TEST_CASE("Qwen2's windows apply only where the configuration uses them") {
       {{{"use_sliding_window", 1}}, "'use_sliding_window' is 1, expected true or false"},
       {{{"rope_scaling", {{"type", "ntk"}, {"factor", 4}}}}, "rope type 'ntk' is not supported"},
   };
-  for (const auto& [changes, message] : cases) {
-    const std::string said = error_text([&] { windows(changes); });
-    CAPTURE(changes.dump(), said);
-    CHECK(has(said, message));
+  for (const auto& wrong : cases) {
+    const std::string said = error_text([&] { windows(wrong.changes); });
+    CAPTURE(wrong.changes.dump(), said);
+    CHECK(has(said, wrong.message));
   }
 }
 

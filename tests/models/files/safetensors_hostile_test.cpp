@@ -220,6 +220,7 @@ TEST_CASE("a safetensors file with any bit of its header flipped loads or is ref
 
 TEST_CASE("a header of many small tensors needs memory in proportion to its size") {
   std::vector<std::string> entries;
+  entries.reserve(20000);
   for (int i = 0; i < 20000; ++i) {
     entries.push_back(
         entry(std::to_string(i), "F16", "[1]", concat("[", 2 * i, ",", 2 * i + 2, "]")));
