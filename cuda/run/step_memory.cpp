@@ -5,7 +5,7 @@
 namespace skald::cuda {
 namespace {
 
-constexpr const char *kActivations = "activations", *kAttention = "attention",
+constexpr const char *kActivations = "activations", *kAttentionRows = "attention",
                      *kChoices = "experts' choices";
 
 }  // namespace
@@ -15,7 +15,8 @@ StepMemory::StepMemory(const Sizes& sizes, Stream stream)
                DeviceMemory(sizes.product, kActivations), DeviceMemory(sizes.carried, kActivations),
                DeviceMemory(sizes.pairs, kActivations),
                DeviceMemory(sizes.product_tickets, "the step's table")},
-      attention{DeviceMemory(sizes.attention, kAttention), DeviceMemory(sizes.tickets, kAttention)},
+      attention{DeviceMemory(sizes.attention, kAttentionRows),
+                DeviceMemory(sizes.tickets, kAttentionRows)},
       experts{DeviceMemory(sizes.experts.logits, kChoices),
               DeviceMemory(sizes.experts.choices, kChoices),
               DeviceMemory(sizes.experts.choices, kChoices),

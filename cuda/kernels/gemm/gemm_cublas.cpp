@@ -17,6 +17,28 @@
 #include "engine/quant/dtype.h"
 
 namespace skald::cuda {
+// One product's description and the algorithms that cuBLASLt proposes, best first, except that
+// runs_cooler() may change the order. A kernel is loaded at its first launch. If there is no memory
+// for it then, this kernel will never work again, but another one may.
+struct CublasPlan {
+  cublasLtMatmulDesc_t operation = nullptr;
+  cublasLtMatrixLayout_t weight = nullptr, in = nullptr, out = nullptr;
+  cublasLtMatmulPreference_t preference = nullptr;
+  std::vector<cublasLtMatmulAlgo_t> algorithms;  // the first one is used
+  bool loaded = false;                           // true after the first launch
+
+  CublasPlan() = default;
+  CublasPlan(const CublasPlan&) = delete;
+  CublasPlan& operator=(const CublasPlan&) = delete;
+  ~CublasPlan() {
+    if (preference) cublasLtMatmulPreferenceDestroy(preference);
+    if (out) cublasLtMatrixLayoutDestroy(out);
+    if (in) cublasLtMatrixLayoutDestroy(in);
+    if (weight) cublasLtMatrixLayoutDestroy(weight);
+    if (operation) cublasLtMatmulDescDestroy(operation);
+  }
+};
+
 namespace {
 
 cudaDataType_t data_type(DType type) {
@@ -25,28 +47,6 @@ cudaDataType_t data_type(DType type) {
   if (type == DType::F32) return CUDA_R_32F;
   fail(Exit::Failed, "cuBLAS has no matrices of ", name(type));
 }
-
-// One product's description and the algorithms that cuBLASLt proposes, best first, except that
-// runs_cooler() may change the order. A kernel is loaded at its first launch. If there is no memory
-// for it then, this kernel will never work again, but another one may.
-struct Plan {
-  cublasLtMatmulDesc_t operation = nullptr;
-  cublasLtMatrixLayout_t weight = nullptr, in = nullptr, out = nullptr;
-  cublasLtMatmulPreference_t preference = nullptr;
-  std::vector<cublasLtMatmulAlgo_t> algorithms;  // the first one is used
-  bool loaded = false;                           // true after the first launch
-
-  Plan() = default;
-  Plan(const Plan&) = delete;
-  Plan& operator=(const Plan&) = delete;
-  ~Plan() {
-    if (preference) cublasLtMatmulPreferenceDestroy(preference);
-    if (out) cublasLtMatrixLayoutDestroy(out);
-    if (in) cublasLtMatrixLayoutDestroy(in);
-    if (weight) cublasLtMatrixLayoutDestroy(weight);
-    if (operation) cublasLtMatmulDescDestroy(operation);
-  }
-};
 
 using PlanKey = std::tuple<DType, int64_t, int64_t, int64_t, int, Epilogue, int, bool>;
 
@@ -63,8 +63,8 @@ int out_alignment(const LinearLaunch& a) {
 }
 
 // The part of a plan that depends on no operand's shape.
-std::unique_ptr<Plan> begin_plan(const LinearLaunch& a) {
-  auto plan = std::make_unique<Plan>();
+std::unique_ptr<CublasPlan> begin_plan(const LinearLaunch& a) {
+  auto plan = std::make_unique<CublasPlan>();
   const cublasOperation_t transpose = CUBLAS_OP_T;
   SKALD_CUBLAS(cublasLtMatmulDescCreate(&plan->operation, CUBLAS_COMPUTE_32F, CUDA_R_32F));
   SKALD_CUBLAS(cublasLtMatmulDescSetAttribute(plan->operation, CUBLASLT_MATMUL_DESC_TRANSA,
@@ -87,7 +87,7 @@ std::unique_ptr<Plan> begin_plan(const LinearLaunch& a) {
 }
 
 // cuBLAS is column-major: a row-major [rows, ins] is its [ins, rows].
-void set_shapes(Plan& plan, const LinearLaunch& a) {
+void set_shapes(CublasPlan& plan, const LinearLaunch& a) {
   const cudaDataType_t type = data_type(a.type);
   const cudaDataType_t out_type = a.epilogue == Epilogue::Store ? type : CUDA_R_32F;
   const auto outs = static_cast<uint64_t>(a.outs), ins = static_cast<uint64_t>(a.ins);
@@ -110,8 +110,8 @@ bool runs_cooler(const LinearLaunch& a, const cublasLtMatmulAlgo_t& algorithm) {
   return known && tile == kTile168x128 && a.rows >= kLongRows && a.epilogue == Epilogue::Store;
 }
 
-std::unique_ptr<Plan> make_plan(cublasLtHandle_t handle, const LinearLaunch& a) {
-  std::unique_ptr<Plan> plan = begin_plan(a);
+std::unique_ptr<CublasPlan> make_plan(cublasLtHandle_t handle, const LinearLaunch& a) {
+  std::unique_ptr<CublasPlan> plan = begin_plan(a);
   set_shapes(*plan, a);
   constexpr int kMost = 8;
   cublasLtMatmulHeuristicResult_t best[kMost] = {};
@@ -135,14 +135,14 @@ struct GemmCublas::State {
   }
 
   // The plan for a launch: made once, and kept only if it is complete.
-  Plan& plan(const LinearLaunch& a) {
-    std::unique_ptr<Plan>& plan = plans[{a.type, a.outs, a.ins, a.out_stride, a.rows, a.epilogue,
-                                         out_alignment(a), a.cublas.pinned}];
+  CublasPlan& plan(const LinearLaunch& a) {
+    std::unique_ptr<CublasPlan>& plan = plans[{a.type, a.outs, a.ins, a.out_stride, a.rows,
+                                               a.epilogue, out_alignment(a), a.cublas.pinned}];
     if (!plan) plan = make_plan(handle, a);
     return *plan;
   }
 
-  cublasStatus_t try_multiply(const Plan& plan, const LinearLaunch& a, Stream stream) {
+  cublasStatus_t try_multiply(const CublasPlan& plan, const LinearLaunch& a, Stream stream) {
     if (!plan.loaded && acquisition_fails()) return CUBLAS_STATUS_ALLOC_FAILED;
     const float keep = a.epilogue == Epilogue::AddTo ? 1 : 0;
     return cublasLtMatmul(handle, plan.operation, &a.scale, a.weight, plan.weight, a.in, plan.in,
@@ -152,7 +152,7 @@ struct GemmCublas::State {
 
   void multiply(const LinearLaunch& a, Stream stream) {
     constexpr int64_t kRoom = 64 << 20;  // enough to load any kernel
-    Plan& plan = this->plan(a);
+    CublasPlan& plan = this->plan(a);
     for (;;) {
       const cublasStatus_t status = try_multiply(plan, a, stream);
       plan.loaded |= status == CUBLAS_STATUS_SUCCESS;
@@ -166,7 +166,7 @@ struct GemmCublas::State {
 
   cublasLtHandle_t handle = nullptr;
   DeviceMemory workspace{kCublasWorkspaceBytes, "cuBLAS's workspace"};
-  std::map<PlanKey, std::unique_ptr<Plan>> plans;
+  std::map<PlanKey, std::unique_ptr<CublasPlan>> plans;
 };
 
 GemmCublas::GemmCublas() : state_(std::make_unique<State>()) {
