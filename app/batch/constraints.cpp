@@ -1,6 +1,7 @@
 #include "app/batch/constraints.h"
 
 #include <algorithm>
+#include <cstdio>
 
 #include "app/files/json.h"
 #include "app/schema/json_schema.h"
@@ -25,6 +26,12 @@ std::shared_ptr<grammar::Masks> BatchConstraints::masks(const std::string& respo
   }
   const auto rules = response_format_rules(parse_json(response_format), "response_format");
   check(rules.has_value(), "a response_format that asks for more than text");
+  // Each is said once, however many lines have the schema.
+  for (const std::string& note : rules->notes) {
+    if (said_.size() < kMostKnown && said_.insert(note).second) {
+      std::fprintf(stderr, "skald: %s\n", note.c_str());
+    }
+  }
   if (!vocabulary_) vocabulary_ = constraint_vocabulary(tokenizer_, stop_ids_);
   known_.emplace_front(response_format, constraint_masks(rules->rules, vocabulary_));
   if (known_.size() > kMostKnown) known_.pop_back();

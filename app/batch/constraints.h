@@ -5,6 +5,7 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -35,6 +36,7 @@ class BatchConstraints {
   std::shared_ptr<const grammar::Vocabulary> vocabulary_;  // made when it is needed
   // The last used ones first.
   std::list<std::pair<std::string, std::shared_ptr<grammar::Masks>>> known_;
+  std::set<std::string> said_;  // notes on schemas
 };
 
 }  // namespace skald

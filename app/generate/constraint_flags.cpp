@@ -20,6 +20,13 @@ void add_constraint_flags(Command& command, ConstraintFlags& flags) {
   };
   option("-j,--json-schema", flags.schema, "FILE|JSON", "Write JSON that is valid by this schema")
       .check(not_empty());
+  command
+      .flag("--strict-schema", flags.strict_schema,
+            "Refuse a schema with unknown keywords, or with keywords that cannot be kept exactly")
+      .group(kChangesOutput);
+  command
+      .flag("--any-order", flags.any_order, "Write the members of a schema's objects in any order")
+      .group(kChangesOutput);
   option("--format", flags.format, "json", "Write a JSON value").one_of({"json"});
   option("--regex", flags.regex, "REGEX", "Write a text that this expression matches as a whole");
   option("--grammar,--grammar-file", flags.grammar, "FILE|GBNF",
@@ -30,6 +37,10 @@ void add_constraint_flags(Command& command, ConstraintFlags& flags) {
 std::optional<grammar::Rules> constraint_rules(const ConstraintFlags& flags) {
   const int given =
       !flags.schema.empty() + !flags.format.empty() + !flags.regex.empty() + !flags.grammar.empty();
+  if (flags.schema.empty() && (flags.strict_schema || flags.any_order)) {
+    fail(Exit::Usage, flags.any_order ? "--any-order" : "--strict-schema",
+         " is for a JSON schema; give one by -j");
+  }
   if (given == 0) return std::nullopt;
   if (given > 1) {
     fail(Exit::Usage,
@@ -46,7 +57,8 @@ std::optional<grammar::Rules> constraint_rules(const ConstraintFlags& flags) {
                     flags.schema == "true" || flags.schema == "false";
   const std::string source = text ? "--json-schema" : printable(flags.schema);
   const Json schema = parse_user_json(text ? flags.schema : read_text(flags.schema), source);
-  SchemaRules result = json_schema_rules(schema, source);
+  SchemaRules result = json_schema_rules(
+      schema, source, {.strict = flags.strict_schema, .any_order = flags.any_order});
   for (const std::string& note : result.notes) std::fprintf(stderr, "skald: %s\n", note.c_str());
   return std::move(result.rules);
 }

@@ -1,4 +1,5 @@
-// The flags that make the output follow a form: -j, --format, --regex, --grammar.
+// The flags that make the output follow a form: -j with --strict-schema and --any-order, --format,
+// --regex, --grammar.
 #pragma once
 
 #include <optional>
@@ -12,6 +13,7 @@ class Command;
 
 struct ConstraintFlags {
   std::string schema, format, regex, grammar;
+  bool strict_schema = false, any_order = false;
 };
 
 void add_constraint_flags(Command& command, ConstraintFlags& flags);

@@ -1,82 +1,75 @@
-// Compiles a JSON schema document into grammar rules. Each schema that the root reaches becomes one
-// rule; equal schemas share a rule.
+// Compiles a JSON schema document into grammar rules. Each condition (forms.h) that the root
+// reaches becomes one rule.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <deque>
-#include <functional>
 #include <map>
+#include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
+#include "app/schema/expander.h"
 #include "app/schema/json_schema.h"
-#include "app/schema/merge.h"
 #include "app/schema/parts.h"
 
 namespace skald {
 
+// A number of characters or items, in rules.
+inline uint32_t to_count(uint64_t n) {
+  if (n == kNoLimit) return grammar::kUnbounded;
+  return static_cast<uint32_t>(std::min<uint64_t>(n, grammar::kMostRepeats));
+}
+
 class SchemaCompiler {
  public:
-  SchemaCompiler(const Json& root, const std::string& source)
-      : source_(source), document_(root, source), parts_(rules_) {}
+  SchemaCompiler(const Json& root, const std::string& source, SchemaOptions options)
+      : source_(source), options_(options), expander_(root, source), parts_(rules_) {}
 
-  SchemaRules compile(const Json& root);
+  SchemaRules compile();
 
  private:
   using NodeId = grammar::NodeId;
-  struct Todo {
-    grammar::RuleId rule;
-    Json schema;
-    std::string path;
-  };
-  struct Member {
-    NodeId node;
-    bool required;
-  };
 
-  NodeId value(const Json& schema, const std::string& path);
-  NodeId build(const Json& schema, const std::string& path);
-  NodeId build_choices(const Json& schema, const std::string& keyword, const std::string& path);
-  NodeId build_values(const Json& schema, const std::string& path);
-  // Returns a function that checks whether a value is valid by `schema`.
-  std::function<bool(const Json&)> value_check(Json schema, const std::string& path);
-  NodeId build_type(const std::string& type, const Json& schema, const std::string& path);
+  NodeId value(CondId cond);
+  NodeId build(CondId cond);
+  NodeId build(const Union& values, const std::string& path);
   NodeId nothing() { return rules_.choice({}); }
-  void note_overlaps(const Json& choices, const std::string& path);
-
-  // objects.cpp
-  NodeId build_object(const Json& schema, const std::string& path);
-  NodeId build_array(const Json& schema, const std::string& path);
-  NodeId join_members(std::vector<Member> members, NodeId more, uint32_t most_more);
-  std::vector<Member> named_members(const Json& schema, const std::string& path,
-                                    std::vector<std::string>& names);
-  Json rule_for_member(const Json& schema, const std::string& name, const std::string& path);
-  NodeId other_member(const Json& schema, std::vector<std::string> names, const std::string& path);
-  void check_member_count(const Json& schema, const std::vector<Member>& members, bool open,
-                          uint32_t& most_more, const std::string& path);
 
   // scalars.cpp
-  NodeId build_string(const Json& schema, const std::string& path);
-  NodeId build_number(const Json& schema, bool integer, const std::string& path);
+  NodeId build_string(const StringForm& form, const std::string& path);
+  NodeId build_texts(const std::vector<std::string>& texts);
+  NodeId build_number(const NumberForm& form, const std::string& path);
+  // The strings of a form; nullopt if they are too many states.
+  std::optional<grammar::CharDfa> string_dfa(const StringForm& form);
 
-  // The value of a keyword, which must be a whole number; `missing` if the schema lacks the
-  // keyword.
-  uint32_t count(const Json& schema, const char* keyword, uint32_t missing,
-                 const std::string& path) const;
-  const Json* find(const Json& schema, const char* keyword) const {
-    return schema.contains(keyword) ? &schema[keyword] : nullptr;
-  }
-  [[noreturn]] void refuse(const std::string& path, const std::string& what) const {
-    document_.refuse(path, what);
-  }
+  // arrays.cpp
+  NodeId build_array(const ArrayForm& form, const std::string& path);
+  // An array whose items are only restricted by their place and number.
+  NodeId build_list(const ArrayForm& form);
+  // The values of a condition by their text, if they are few and no arrays or objects.
+  std::optional<std::map<std::string, Union>> few_values(CondId cond);
+  friend class ArrayGraph;
+
+  // objects.cpp
+  struct Others;
+  NodeId build_object(const ObjectForm& form, const std::string& path);
+  std::vector<Others> other_members(const ObjectForm& form, const std::string& path);
+  std::optional<grammar::CharDfa> names_dfa(const Names& names);
+  std::optional<grammar::CharDfa> name_dfa(CondId cond);
+  friend class ObjectGraph;
 
   std::string source_;
-  SchemaDocument document_;
+  SchemaOptions options_;
+  Expander expander_;
   grammar::Rules rules_;
   JsonParts parts_;
-  std::map<std::string, grammar::RuleId> known_;  // schema as text → its rule
-  std::deque<Todo> todo_;
-  std::vector<std::string> notes_;
-  int level_ = 0;  // depth of compilers that value_check() starts within compilers
+  std::map<CondId, grammar::RuleId> known_;
+  // Strings of one pattern by its language and length; nothing if they are too large.
+  std::map<std::tuple<uint32_t, uint64_t, uint64_t>, std::optional<NodeId>> strings_;
+  std::deque<CondId> todo_;
 };
 
 }  // namespace skald

@@ -1,3 +1,6 @@
+// Formats of strings as regular expressions, by their standards: RFC 3339 (dates, times,
+// durations), 5321 (email), 1123 (hostname), 4291 (IPv6), 3986 (URI), 4122 (UUID), 6901 (JSON
+// pointer).
 #include "app/schema/parts.h"
 
 namespace skald {
@@ -6,15 +9,50 @@ namespace {
 #define SKALD_MONTH_DAYS                                                                           \
   "((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|1[0-9]" \
   "|2[0-8]))"
-#define SKALD_YEAR "([0-9]{3}[1-9]|[0-9]{2}[1-9]0|[0-9][1-9]00|[1-9]000)"
 #define SKALD_LEAP_YEAR \
-  "([0-9]{2}(0[48]|[2468][048]|[13579][26])|(0[48]|[2468][048]|[13579][26])00)"
-#define SKALD_DATE "(" SKALD_YEAR "-" SKALD_MONTH_DAYS "|" SKALD_LEAP_YEAR "-02-29)"
-#define SKALD_TIME "([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\\.[0-9]{1,9})?"
-#define SKALD_ZONE "(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])"
+  "([0-9]{2}(0[48]|[2468][048]|[13579][26])|(0[048]|[2468][048]|[13579][26])00)"
+#define SKALD_DATE "([0-9]{4}-" SKALD_MONTH_DAYS "|" SKALD_LEAP_YEAR "-02-29)"
+// A leap second ends the day in UTC; with an offset it may stand in any hour.
+#define SKALD_FRACTION "(\\.[0-9]{1,12})?"
+#define SKALD_ZONE "([Zz]|[+-]([01][0-9]|2[0-3]):[0-5][0-9])"
+#define SKALD_TIME                                                       \
+  "((([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]" SKALD_FRACTION SKALD_ZONE \
+  ")|(23:59:60" SKALD_FRACTION "([Zz]|[+-]00:00)))"
 #define SKALD_BYTE "(25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
-#define SKALD_LABEL "[A-Za-z0-9]([A-Za-z0-9]|-[A-Za-z0-9]){0,30}"
-#define SKALD_HEX4 "[0-9A-Fa-f]{1,4}"
+#define SKALD_IPV4 SKALD_BYTE "(\\." SKALD_BYTE "){3}"
+#define SKALD_LABEL "[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+#define SKALD_HOSTNAME SKALD_LABEL "(\\." SKALD_LABEL ")*"
+#define SKALD_H "[0-9A-Fa-f]{1,4}"
+#define SKALD_LAST32 "(" SKALD_H ":" SKALD_H "|" SKALD_IPV4 ")"
+#define SKALD_IPV6                                                                                \
+  "((" SKALD_H ":){6}" SKALD_LAST32 "|::(" SKALD_H ":){5}" SKALD_LAST32 "|(" SKALD_H              \
+  ")?::(" SKALD_H ":){4}" SKALD_LAST32 "|((" SKALD_H ":){0,1}" SKALD_H ")?::(" SKALD_H            \
+  ":){3}" SKALD_LAST32 "|((" SKALD_H ":){0,2}" SKALD_H ")?::(" SKALD_H ":){2}" SKALD_LAST32       \
+  "|((" SKALD_H ":){0,3}" SKALD_H ")?::" SKALD_H ":" SKALD_LAST32 "|((" SKALD_H ":){0,4}" SKALD_H \
+  ")?::" SKALD_LAST32 "|((" SKALD_H ":){0,5}" SKALD_H ")?::" SKALD_H "|((" SKALD_H                \
+  ":){0,6}" SKALD_H ")?::)"
+#define SKALD_ATOM "[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
+#define SKALD_PERCENT "%[0-9A-Fa-f]{2}"
+#define SKALD_PCHAR "([A-Za-z0-9._~!$&'()*+,;=:@-]|" SKALD_PERCENT ")"
+#define SKALD_USER "(([A-Za-z0-9._~!$&'()*+,;=:-]|" SKALD_PERCENT ")*@)?"
+#define SKALD_HOST "(\\[" SKALD_IPV6 "\\]|([A-Za-z0-9._~!$&'()*+,;=-]|" SKALD_PERCENT ")*)"
+#define SKALD_SEGMENTS "(/" SKALD_PCHAR "*)*"
+#define SKALD_AUTHORITY "//" SKALD_USER SKALD_HOST "(:[0-9]{0,5})?" SKALD_SEGMENTS
+#define SKALD_ROOTED "/(" SKALD_PCHAR "+" SKALD_SEGMENTS ")?"
+#define SKALD_QUERY "(\\?(" SKALD_PCHAR "|[/?])*)?(#(" SKALD_PCHAR "|[/?])*)?"
+#define SKALD_SCHEME "[A-Za-z][A-Za-z0-9+.-]*:"
+#define SKALD_URI                                                                      \
+  SKALD_SCHEME "(" SKALD_AUTHORITY "|" SKALD_ROOTED "|" SKALD_PCHAR "+" SKALD_SEGMENTS \
+               "|)" SKALD_QUERY
+#define SKALD_RELATIVE                                                                \
+  "(" SKALD_AUTHORITY "|" SKALD_ROOTED "|([A-Za-z0-9._~!$&'()*+,;=@-]|" SKALD_PERCENT \
+  ")+" SKALD_SEGMENTS "|)" SKALD_QUERY
+#define SKALD_N "[0-9]{1,9}"
+#define SKALD_T \
+  "T(" SKALD_N "H(" SKALD_N "M(" SKALD_N "S)?)?|" SKALD_N "M(" SKALD_N "S)?|" SKALD_N "S)"
+#define SKALD_DAYS \
+  "(" SKALD_N "Y(" SKALD_N "M(" SKALD_N "D)?)?|" SKALD_N "M(" SKALD_N "D)?|" SKALD_N "D)"
+#define SKALD_POINTER "(/([^~/]|~[01])*)*"
 
 struct Format {
   std::string_view name;
@@ -23,34 +61,21 @@ struct Format {
 
 constexpr Format kFormats[] = {
     {"date", SKALD_DATE},
-    {"time", SKALD_TIME SKALD_ZONE},
-    {"date-time", SKALD_DATE "T" SKALD_TIME SKALD_ZONE},
-    {"duration",
-     "P([0-9]{1,9}(D|W|Y([0-9]{1,9}M([0-9]{1,9}D)?)?|M([0-9]{1,9}D)?)|T[0-9]{1,9}(S|H([0-9]{1,9}M(["
-     "0-"
-     "9]{1,9}S)?)?|M([0-9]{1,9}S)?))"},
-    {"uuid", "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"},
-    {"ipv4", SKALD_BYTE "(\\." SKALD_BYTE "){3}"},
-    {"ipv6", SKALD_HEX4 "(:" SKALD_HEX4 "){7}"},
-    {"hostname", SKALD_LABEL "(\\." SKALD_LABEL "){0,3}"},
-    {"email",
-     "[A-Za-z0-9_+-]{1,32}(\\.[A-Za-z0-9_+-]{1,20}){0,1}@" SKALD_LABEL "(\\." SKALD_LABEL "){1,3}"},
-    {"uri",
-     "[a-z][a-z0-9+.-]{1,15}://" SKALD_LABEL "(\\." SKALD_LABEL "){0,3}(:[1-9][0-9]{0,3})?"
-     "(/[A-Za-z0-9._~-]{0,100}){0,20}(\\?[A-Za-z0-9._~=&-]{0,200})?(#[A-Za-z0-9._~-]{0,100})?"},
-    // These say how to show a string, not what it holds.
-    {"password", nullptr},
-    {"binary", nullptr},
+    {"time", SKALD_TIME},
+    {"date-time", SKALD_DATE "[Tt]" SKALD_TIME},
+    {"duration", "P(" SKALD_N "W|" SKALD_DAYS "(" SKALD_T ")?|" SKALD_T ")"},
+    {"uuid", "[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12}"},
+    {"ipv4", SKALD_IPV4},
+    {"ipv6", SKALD_IPV6},
+    {"hostname", SKALD_HOSTNAME},
+    {"email", SKALD_ATOM "(\\." SKALD_ATOM ")*@(" SKALD_HOSTNAME "|\\[" SKALD_IPV4 "\\])"},
+    {"uri", SKALD_URI},
+    {"uri-reference", "(" SKALD_URI "|" SKALD_RELATIVE ")"},
+    {"json-pointer", SKALD_POINTER},
+    {"relative-json-pointer", "(0|[1-9][0-9]*)(#|" SKALD_POINTER ")"},
 };
 
 }  // namespace
-
-bool is_format(std::string_view name) {
-  for (const Format& format : kFormats) {
-    if (format.name == name) return true;
-  }
-  return false;
-}
 
 const char* format_pattern(std::string_view name) {
   for (const Format& format : kFormats) {

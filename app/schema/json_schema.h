@@ -1,14 +1,12 @@
 // Turns a JSON schema into a grammar, by which constrained output is generated.
 //
-// Every text of the grammar is valid by the schema, but the grammar does not have all valid texts:
-// - Members come in the order of `properties`.
-// - Unnamed members and items come only if additionalProperties or items allows them explicitly, or
-//   if the schema says nothing at all about members or items.
+// A text of the grammar is valid by the schema, except where a note says so. The grammar does not
+// have all valid texts:
+// - Members come in the order of `properties`, then the others (SchemaOptions::any_order).
 // - White space is one space, or one newline with up to 20 spaces or tabs.
-// - Numbers have up to 16 digits before the point, 16 after it, and two in the exponent, so that
-//   each fits a double.
-// A keyword that constrains values and is not supported throws Error(Exit::Usage) with its place,
-// such as "#/properties/age/not".
+// - Numbers have up to 20 digits before and after the point, and two in the exponent.
+// A schema that cannot be read throws Error(Exit::Usage) with its place, such as
+// "#/properties/age/type".
 #pragma once
 
 #include <optional>
@@ -21,13 +19,20 @@
 
 namespace skald {
 
+struct SchemaOptions {
+  bool strict = false;     // a keyword that is unknown or not kept exactly is an error
+  bool any_order = false;  // members may come in any order
+};
+
 struct SchemaRules {
   grammar::Rules rules;
-  std::vector<std::string> notes;  // keywords that are read less strictly, one line each
+  // Keywords that are read less strictly, one line each, and a line with the unknown keywords
+  std::vector<std::string> notes;
 };
 
 // `source` names the schema in messages. OpenAI's {"name", "schema", "strict"} is accepted too.
-SchemaRules json_schema_rules(const Json& schema, const std::string& source);
+SchemaRules json_schema_rules(const Json& schema, const std::string& source,
+                              SchemaOptions options = {});
 
 // Grammars of any JSON value, and of any JSON object (OpenAI's json_object).
 grammar::Rules json_rules();

@@ -7,14 +7,27 @@
 
 namespace skald {
 
-using grammar::NodeId;
-using grammar::Rules;
+using grammar::Regex;
+using grammar::make::choice;
+using grammar::make::one_of;
+using grammar::make::repeat;
+using grammar::make::sequence;
 
 namespace {
 
 constexpr size_t kMostWhole = 16, kMostFraction = 16;  // digits
 constexpr size_t kMostInteger = 18;                    // digits of an integer that fits int64
-constexpr int kMostExponent = 30;
+constexpr int kMostExponent = 400;
+
+Regex maybe(Regex part) { return repeat(std::move(part), 0, 1); }
+Regex empty() { return sequence({}); }
+Regex text(std::string_view chars) {
+  std::vector<Regex> parts;
+  for (char c : chars) {
+    parts.push_back(one_of({{static_cast<char32_t>(c), static_cast<char32_t>(c)}}));
+  }
+  return sequence(std::move(parts));
+}
 
 // The absolute value of a bound: digits before and after the point.
 struct Magnitude {
@@ -53,18 +66,16 @@ bool shorter_or_less(const std::string& a, const std::string& b) {
 // bound's.
 class Fractions {
  public:
-  Fractions(Rules& rules, const Magnitude* low, const Magnitude* high)
-      : rules_(rules), low_(low), high_(high) {
+  Fractions(const Magnitude* low, const Magnitude* high) : low_(low), high_(high) {
     if (low) digits_ = std::max(digits_, low->fraction.size() + 1);
     if (high) digits_ = std::max(digits_, high->fraction.size() + 1);
   }
 
-  NodeId all() {
-    std::vector<NodeId> choices;
-    if (may_end(0, low_, high_)) choices.push_back(rules_.empty());
-    choices.push_back(
-        rules_.sequence({rules_.text("."), digits(0, low_ != nullptr, high_ != nullptr)}));
-    return rules_.choice(std::move(choices));
+  Regex all() {
+    std::vector<Regex> choices;
+    if (may_end(0, low_, high_)) choices.push_back(empty());
+    choices.push_back(sequence({text("."), digits(0, low_ != nullptr, high_ != nullptr)}));
+    return choice(std::move(choices));
   }
 
  private:
@@ -73,33 +84,33 @@ class Fractions {
     return !at_high || i < high_->fraction.size() || !high_->exclusive;
   }
 
-  NodeId rest(size_t i, bool at_low, bool at_high) {
+  Regex rest(size_t i, bool at_low, bool at_high) {
     // After all digits of an inclusive lower bound, any digits are allowed.
     if (at_low && i >= low_->fraction.size() && !low_->exclusive) at_low = false;
     if (!at_low && !at_high) return any(i);
-    const NodeId more = digits(i, at_low, at_high);
-    return may_end(i, at_low, at_high) ? rules_.maybe(more) : more;
+    const Regex more = digits(i, at_low, at_high);
+    return may_end(i, at_low, at_high) ? maybe(more) : more;
   }
 
-  NodeId any(size_t i) {
-    return rules_.repeat(rules_.one_of({{'0', '9'}}), 0, static_cast<uint32_t>(digits_ - i));
+  Regex any(size_t i) {
+    return repeat(one_of({{'0', '9'}}), 0, static_cast<uint32_t>(digits_ - i));
   }
 
-  NodeId digits(size_t i, bool at_low, bool at_high) {
-    if (i >= digits_) return rules_.choice({});
+  Regex digits(size_t i, bool at_low, bool at_high) {
+    if (i >= digits_) return choice({});
     const auto digit = [i](const std::string& fraction) {
       return i < fraction.size() ? fraction[i] : '0';
     };
     const char first = at_low ? digit(low_->fraction) : '0';
     const char last = at_high ? digit(high_->fraction) : '9';
-    std::vector<NodeId> choices;
+    std::vector<Regex> choices;
     const auto add = [&](char from, char to, bool low, bool high) {
       if (from > to) return;
-      choices.push_back(rules_.sequence(
-          {rules_.one_of({{static_cast<char32_t>(from), static_cast<char32_t>(to)}}),
-           rest(i + 1, low, high)}));
+      choices.push_back(
+          sequence({one_of({{static_cast<char32_t>(from), static_cast<char32_t>(to)}}),
+                    rest(i + 1, low, high)}));
     };
-    if (first > last) return rules_.choice({});
+    if (first > last) return choice({});
     if (first == last) {
       add(first, last, at_low, at_high);
     } else {
@@ -109,28 +120,26 @@ class Fractions {
       add(from, to, false, false);
       if (at_high) add(last, last, false, true);
     }
-    return rules_.choice(std::move(choices));
+    return choice(std::move(choices));
   }
 
-  Rules& rules_;
   const Magnitude* low_;
   const Magnitude* high_;
   size_t digits_ = kMostFraction;
 };
 
 // Whole numbers from `low` to `high`, which have the same length, after their first `i` digits.
-NodeId same_length(Rules& rules, const std::string& low, const std::string& high, size_t i,
-                   bool at_low, bool at_high) {
+Regex same_length(const std::string& low, const std::string& high, size_t i, bool at_low,
+                  bool at_high) {
   const auto left = static_cast<uint32_t>(low.size() - i);
-  if (left == 0) return rules.empty();
-  if (!at_low && !at_high) return rules.repeat(rules.one_of({{'0', '9'}}), left, left);
+  if (left == 0) return empty();
+  if (!at_low && !at_high) return repeat(one_of({{'0', '9'}}), left, left);
   const char first = at_low ? low[i] : '0', last = at_high ? high[i] : '9';
-  std::vector<NodeId> choices;
+  std::vector<Regex> choices;
   const auto add = [&](char from, char to, bool keep_low, bool keep_high) {
     if (from > to) return;
-    choices.push_back(
-        rules.sequence({rules.one_of({{static_cast<char32_t>(from), static_cast<char32_t>(to)}}),
-                        same_length(rules, low, high, i + 1, keep_low, keep_high)}));
+    choices.push_back(sequence({one_of({{static_cast<char32_t>(from), static_cast<char32_t>(to)}}),
+                                same_length(low, high, i + 1, keep_low, keep_high)}));
   };
   if (first == last) {
     add(first, last, at_low, at_high);
@@ -139,37 +148,35 @@ NodeId same_length(Rules& rules, const std::string& low, const std::string& high
     add(static_cast<char>(first + at_low), static_cast<char>(last - at_high), false, false);
     if (at_high) add(last, last, false, true);
   }
-  return rules.choice(std::move(choices));
+  return choice(std::move(choices));
 }
 
-NodeId whole_between(Rules& rules, const std::string& low, const std::string& high) {
-  std::vector<NodeId> choices;
+Regex whole_between(const std::string& low, const std::string& high) {
+  std::vector<Regex> choices;
   for (size_t length = low.size(); length <= high.size(); ++length) {
     const std::string least = "1" + std::string(length - 1, '0'), most(length, '9');
     const std::string& from = length == low.size() ? low : least;
     const std::string& to = length == high.size() ? high : most;
     if (!shorter_or_less(to, from)) {
-      choices.push_back(same_length(rules, from, to, 0, true, true));
+      choices.push_back(same_length(from, to, 0, true, true));
     }
   }
-  return rules.choice(std::move(choices));
+  return choice(std::move(choices));
 }
 
-NodeId magnitudes(Rules& rules, const Magnitude& low, const Magnitude& high) {
-  if (less(high, low)) return rules.choice({});
+Regex magnitudes(const Magnitude& low, const Magnitude& high) {
+  if (less(high, low)) return choice({});
   if (low.whole == high.whole) {
-    return rules.sequence({rules.text(low.whole), Fractions(rules, &low, &high).all()});
+    return sequence({text(low.whole), Fractions(&low, &high).all()});
   }
-  std::vector<NodeId> choices;
-  choices.push_back(rules.sequence({rules.text(low.whole), Fractions(rules, &low, nullptr).all()}));
+  std::vector<Regex> choices;
+  choices.push_back(sequence({text(low.whole), Fractions(&low, nullptr).all()}));
   const std::string from = plus_1(low.whole), to = minus_1(high.whole);
   if (!shorter_or_less(to, from)) {
-    choices.push_back(
-        rules.sequence({whole_between(rules, from, to), Fractions(rules, nullptr, nullptr).all()}));
+    choices.push_back(sequence({whole_between(from, to), Fractions(nullptr, nullptr).all()}));
   }
-  choices.push_back(
-      rules.sequence({rules.text(high.whole), Fractions(rules, nullptr, &high).all()}));
-  return rules.choice(std::move(choices));
+  choices.push_back(sequence({text(high.whole), Fractions(nullptr, &high).all()}));
+  return choice(std::move(choices));
 }
 
 // The whole number nearest to a bound, within it.
@@ -182,7 +189,7 @@ Magnitude whole_within(const Magnitude& m, bool is_low) {
 }
 
 template <class Between>
-NodeId signed_between(Rules& rules, const NumberBounds& bounds, Between between) {
+Regex signed_between(const NumberBounds& bounds, Between between) {
   const auto& [least, most] = bounds;
   const auto magnitude = [](const NumberBound& b) {
     return Magnitude{b.whole, b.fraction, b.exclusive};
@@ -192,7 +199,7 @@ NodeId signed_between(Rules& rules, const NumberBounds& bounds, Between between)
   const auto widest = [](const std::optional<NumberBound>& other) {
     return Magnitude{std::string(std::max(kMostWhole, other ? other->whole.size() : 0), '9')};
   };
-  std::vector<NodeId> choices;
+  std::vector<Regex> choices;
   // Numbers from 0 up.
   if (!(most && most->negative)) {
     const Magnitude low = least && !least->negative ? magnitude(*least) : Magnitude{};
@@ -203,12 +210,16 @@ NodeId signed_between(Rules& rules, const NumberBounds& bounds, Between between)
   if (!least || (least->negative && !is_zero(*least))) {
     const Magnitude low = most && most->negative ? magnitude(*most) : Magnitude{"0", "", true};
     const Magnitude high = least ? magnitude(*least) : widest(most);
-    choices.push_back(rules.sequence({rules.text("-"), between(low, high)}));
+    choices.push_back(sequence({text("-"), between(low, high)}));
   }
-  return rules.choice(std::move(choices));
+  return choice(std::move(choices));
 }
 
 }  // namespace
+
+Regex integer_zeros() {
+  return maybe(sequence({text("."), repeat(one_of({{'0', '0'}}), 1, kMostFraction)}));
+}
 
 std::optional<NumberBound> number_bound(const Json& number, bool exclusive) {
   const std::string text = dump(number);  // -12.5, 1e-07
@@ -246,21 +257,21 @@ std::optional<NumberBound> number_bound(const Json& number, bool exclusive) {
   return bound;
 }
 
-NodeId number_between(Rules& rules, const NumberBounds& bounds) {
-  return signed_between(rules, bounds, [&](const Magnitude& low, const Magnitude& high) {
-    return magnitudes(rules, low, high);
-  });
+Regex number_between(const NumberBounds& bounds) {
+  return signed_between(
+      bounds, [&](const Magnitude& low, const Magnitude& high) { return magnitudes(low, high); });
 }
 
-NodeId integer_between(Rules& rules, const NumberBounds& bounds) {
-  return signed_between(rules, bounds, [&](const Magnitude& low, const Magnitude& high) {
+Regex integer_between(const NumberBounds& bounds, bool zeros) {
+  return signed_between(bounds, [&](const Magnitude& low, const Magnitude& high) {
     const Magnitude from = whole_within(low, true);
     Magnitude to = whole_within(high, false);
     if (to.whole.size() > kMostInteger && from.whole.size() <= kMostInteger) {
       to = {std::string(kMostInteger, '9')};
     }
-    if (to.exclusive || less(to, from)) return rules.choice({});
-    return whole_between(rules, from.whole, to.whole);
+    if (to.exclusive || less(to, from)) return choice({});
+    const Regex whole = whole_between(from.whole, to.whole);
+    return zeros ? sequence({whole, integer_zeros()}) : whole;
   });
 }
 

@@ -1,262 +1,304 @@
-// Compiles schemas of objects and arrays.
+// Objects as rules.
 #include <algorithm>
 
 #include "app/files/json.h"
 #include "app/schema/compiler.h"
+#include "app/schema/graph_maker.h"
 #include "engine/base/error.h"
-#include "engine/base/printable.h"
-#include "engine/grammar/matcher.h"
 
 namespace skald {
 
-using grammar::kUnbounded;
+using grammar::CharDfa;
 using grammar::NodeId;
-using grammar::RegexMatch;
 
 namespace {
 
-bool is_false(const Json* schema) { return schema && schema->is_boolean() && !schema->get<bool>(); }
-
-// True if the pattern matches anywhere in the text.
-bool pattern_matches(const std::string& pattern, const std::string& source,
-                     const std::string& text) {
-  grammar::Rules rules;
-  const grammar::Regex regex = parse_regex(pattern, source, RegexMatch::Anywhere);
-  rules.root = rules.add(source);
-  rules.define(rules.root,
-               add_regex(rules, regex, [](grammar::Rules& r, const grammar::CharClass& chars) {
-                 return r.one_of(chars);
-               }));
-  auto no_tokens = std::make_shared<grammar::Vocabulary>(std::span<const std::string_view>{},
-                                                         std::span<const int32_t>{});
-  grammar::Matcher matcher(std::make_shared<grammar::Masks>(
-      std::make_shared<grammar::Automaton>(rules), std::move(no_tokens)));
-  return matcher.accept(text) && matcher.may_end();
-}
+constexpr size_t kMostClasses = 64;  // of names that the schema tells apart
+constexpr size_t kMostSome = 5;      // conditions that some member must satisfy
+constexpr size_t kMostFree = 12;     // members whose order is free
 
 }  // namespace
 
-// The members in their order, of which optional ones may be missing, then up to `most_more` of
-// `more`. Each member but the first follows a comma. What may follow a member is a rule that all
-// predecessors share, so that the grammar grows linearly with the members.
-NodeId SchemaCompiler::join_members(std::vector<Member> members, NodeId more, uint32_t most_more) {
-  auto& r = rules_;
-  const auto with_comma = [&](NodeId node) { return r.sequence({parts_.comma(), node}); };
-  NodeId after = most_more > 0 ? r.repeat(with_comma(more), 0, most_more) : r.empty();
-  std::vector<NodeId> firsts;
-  bool may_be_empty = true;
-  if (most_more > 0) {
-    const uint32_t others = most_more == kUnbounded ? most_more : most_more - 1;
-    firsts.push_back(r.sequence({more, r.repeat(with_comma(more), 0, others)}));
-  }
-  for (auto member = members.rbegin(); member != members.rend(); ++member) {
-    const auto rule = r.add(concat(source_, ": members"));
-    r.define(rule, after);
-    const NodeId first = r.sequence({member->node, r.call(rule)});
-    if (member->required) {
-      firsts.clear();
-      may_be_empty = false;
-    }
-    firsts.push_back(first);
-    const NodeId next = with_comma(member->node);
-    after = r.sequence({member->required ? next : r.maybe(next), r.call(rule)});
-  }
-  std::vector<NodeId> parts{r.text("{"), parts_.space()};
-  if (!firsts.empty()) {
-    const NodeId content = r.sequence({r.choice(std::move(firsts)), parts_.space()});
-    parts.push_back(may_be_empty ? r.maybe(content) : content);
-  }
-  parts.push_back(r.text("}"));
-  return r.sequence(std::move(parts));
-}
+// Names that `members` does not list and that all rules treat alike.
+struct SchemaCompiler::Others {
+  NodeId key;
+  CondId cond;
+  uint64_t some;  // a bit for each of ObjectForm::some whose names these are
+};
 
-// The schema of a member that `properties` does not name.
-Json SchemaCompiler::rule_for_member(const Json& schema, const std::string& name,
-                                     const std::string& path) {
-  if (const Json* patterns = find(schema, "patternProperties")) {
-    for (const auto& [pattern, value] : patterns->items()) {
-      if (pattern_matches(pattern, source_ + ": " + path + "/patternProperties", name))
-        return value;
+class ObjectGraph {
+ public:
+  ObjectGraph(SchemaCompiler& compiler, const ObjectForm& form,
+              const std::vector<SchemaCompiler::Others>& others, bool counted, bool free)
+      : c_(compiler), form_(form), others_(others), counted_(counted), free_(free) {
+    const bool bounded = form.most != kNoLimit;
+    last_count_ = !counted ? 0 : bounded ? form.most : form.least;
+    for (size_t i = 0; i < form.members.size(); ++i) {
+      uint64_t some = 0;
+      for (size_t s = 0; s < form.some.size(); ++s) {
+        if (c_.expander_.covers(form.some[s].names, form.members[i].name)) some |= uint64_t{1} << s;
+      }
+      some_.push_back(some);
     }
   }
-  return schema.contains("additionalProperties") ? schema["additionalProperties"] : Json(true);
-}
 
-std::vector<SchemaCompiler::Member> SchemaCompiler::named_members(const Json& schema,
-                                                                  const std::string& path,
-                                                                  std::vector<std::string>& names) {
-  std::vector<Member> members;
-  std::vector<std::string> required;
-  if (const Json* list = find(schema, "required")) {
-    // Draft 3 allowed a boolean here; it is refused.
-    if (!list->is_array()) refuse(path + "/required", "expected an array of names");
-    for (const Json& name : *list) {
-      if (!name.is_string()) refuse(path + "/required", "expected an array of names");
-      required.push_back(name.get<std::string>());
+  // nullopt if there would be too many states.
+  std::optional<NodeId> make() {
+    if (last_count_ > kMostGraphStates) return std::nullopt;
+    graph_.number({Kind::Begin, 0, 0, 0});
+    for (size_t i = 0; i < graph_.size(); ++i) {
+      if (graph_.size() > kMostGraphStates) return std::nullopt;
+      add_links(i, State(graph_.state(i)));
     }
+    auto& r = c_.rules_;
+    return r.sequence({r.text("{"), c_.parts_.space(), graph_.make(), r.text("}")});
   }
-  const auto add = [&](const std::string& name, const Json& rule, const std::string& place) {
-    const bool needed = std::find(required.begin(), required.end(), name) != required.end();
-    names.push_back(name);
-    members.push_back({parts_.member(parts_.literal(name), value(rule, place)), needed});
+
+ private:
+  // Begin: after {. Member: a member must follow. After: after a member. Done: before }.
+  enum class Kind : uint8_t { Begin, Member, After, Done };
+  struct State {
+    Kind kind;
+    uint64_t at;     // the next member; if the order is free, a bit for each member written
+    uint64_t count;  // members written
+    uint64_t some;   // a bit for each condition that some member satisfies
+    auto operator<=>(const State&) const = default;
   };
-  const Json* properties = find(schema, "properties");
-  if (properties && !properties->is_object()) refuse(path + "/properties", "expected an object");
-  if (properties) {
-    for (const auto& [name, rule] : properties->items()) {
-      Json whole = rule;
-      if (const Json* patterns = find(schema, "patternProperties")) {
-        const std::string place = path + "/patternProperties";
-        if (!patterns->is_object()) refuse(place, "expected an object");
-        for (const auto& [pattern, other] : patterns->items()) {
-          if (pattern_matches(pattern, source_ + ": " + place, name)) {
-            whole = document_.merged(whole, other, place);
-          }
+
+  bool is_complete(const State& state) const {
+    if (counted_ && state.count < form_.least) return false;
+    if (state.some + 1 != uint64_t{1} << form_.some.size()) return false;
+    for (size_t i = free_ ? 0 : state.at; i < form_.members.size(); ++i) {
+      if (form_.members[i].required && !(free_ && (state.at >> i & 1))) return false;
+    }
+    return true;
+  }
+  bool may_grow(const State& state) const { return !counted_ || state.count < form_.most; }
+  State after(const State& state, uint64_t at, uint64_t some) const {
+    return {Kind::After, at, counted_ ? std::min(state.count + 1, last_count_) : 0,
+            state.some | some};
+  }
+
+  void add_links(size_t from, const State& state) {
+    const bool complete = is_complete(state);
+    switch (state.kind) {
+      case Kind::Begin:
+        if (complete) graph_.end(from);
+        if (may_grow(state)) graph_.link(from, empty_, {Kind::Member, 0, 0, 0});
+        return;
+      case Kind::Done:
+        return graph_.end(from);
+      case Kind::After:
+        if (complete) graph_.link(from, space_, {Kind::Done, 0, 0, 0});
+        if (may_grow(state)) {
+          graph_.link(from, comma_, {Kind::Member, state.at, state.count, state.some});
         }
+        return;
+      case Kind::Member:
+        break;
+    }
+    if (free_) {
+      for (size_t i = 0; i < form_.members.size(); ++i) {
+        if (!(state.at >> i & 1)) add_member(from, state, i, state.at | uint64_t{1} << i);
       }
-      add(name, whole, path + "/properties/" + name);
+    } else if (state.at < form_.members.size()) {
+      const size_t i = state.at;
+      add_member(from, state, i, i + 1);
+      if (!form_.members[i].required) {
+        graph_.link(from, empty_, {Kind::Member, i + 1, state.count, state.some});
+      }
+      return;
+    }
+    for (size_t i = 0; i < others_.size(); ++i) {
+      add_variants(from, state, form_.members.size() + i, state.at, others_[i].cond,
+                   others_[i].some);
     }
   }
-  for (const std::string& name : required) {
-    if (std::find(names.begin(), names.end(), name) != names.end()) continue;
-    add(name, rule_for_member(schema, name, path), path + "/additionalProperties");
-  }
-  return members;
-}
 
-// A member that is not named; a Choice of nothing if the schema allows none.
-NodeId SchemaCompiler::other_member(const Json& schema, std::vector<std::string> names,
-                                    const std::string& path) {
-  const Json* additional = find(schema, "additionalProperties");
-  if (const Json* patterns = find(schema, "patternProperties"); patterns && !patterns->empty()) {
-    const std::string place = path + "/patternProperties";
-    const Json& rule = patterns->begin().value();
-    for (const auto& [other, other_rule] : patterns->items()) {
-      if (other_rule != rule) {
-        refuse(place,
-               "several patterns are supported only if all have the same schema, because a name "
-               "may match two of them");
+  void add_member(size_t from, const State& state, size_t i, uint64_t at) {
+    add_variants(from, state, i, at, form_.members[i].cond, some_[i]);
+  }
+
+  // The member as it is, and so that it satisfies conditions that are still open.
+  void add_variants(size_t from, const State& state, size_t i, uint64_t at, CondId cond,
+                    uint64_t some) {
+    const uint64_t open = some & ~state.some;
+    for (uint64_t set = open;; set = (set - 1) & open) {
+      CondId all = cond;
+      for (size_t s = 0; s < form_.some.size(); ++s) {
+        if (set >> s & 1) all = c_.expander_.both(all, form_.some[s].cond);
+      }
+      if (all != kNothing) graph_.link(from, node(i, all), after(state, at, set));
+      if (set == 0) break;
+    }
+  }
+
+  NodeId node(size_t i, CondId cond) {
+    const auto [known, fresh] = nodes_.try_emplace({i, cond});
+    if (fresh) {
+      const size_t named = form_.members.size();
+      const NodeId key =
+          i < named ? c_.parts_.literal(form_.members[i].name) : others_[i - named].key;
+      known->second = c_.parts_.member(key, c_.value(cond));
+      if (counted_ || free_ || !form_.some.empty()) {  // used in many places
+        const auto rule = c_.rules_.add(c_.source_ + ": a member");
+        c_.rules_.define(rule, known->second);
+        known->second = c_.rules_.call(rule);
       }
     }
-    std::vector<NodeId> keys;
-    for (const auto& [one, unused] : patterns->items()) {
-      // The named member could appear twice.
-      for (const std::string& name : names) {
-        if (pattern_matches(one, source_ + ": " + place, name)) {
-          refuse(place, concat("the pattern '", printable(one, 60), "' matches the member '",
-                               printable(name, 60),
-                               "', which is also named; change the pattern so that it does not"));
-        }
+    return known->second;
+  }
+
+  SchemaCompiler& c_;
+  const ObjectForm& form_;
+  const std::vector<SchemaCompiler::Others>& others_;
+  const bool counted_, free_;
+  uint64_t last_count_ = 0;
+  std::vector<uint64_t> some_;
+  GraphMaker<State> graph_{c_.rules_};
+  const NodeId empty_ = c_.rules_.empty(), space_ = c_.parts_.space(), comma_ = c_.parts_.comma();
+  std::map<std::pair<size_t, CondId>, NodeId> nodes_;
+};
+
+std::optional<CharDfa> SchemaCompiler::name_dfa(CondId cond) {
+  if (cond == kAnything) return CharDfa::any();
+  // All strings but those that are none of the forms.
+  std::optional<CharDfa> none = CharDfa::any();
+  for (const StringForm& form : expander_.expand(cond).strings) {
+    const auto one = string_dfa(form);
+    const auto outside = one ? one->without() : std::nullopt;
+    none = none && outside ? none->with(*outside) : std::nullopt;
+  }
+  return none ? none->without() : none;
+}
+
+std::optional<CharDfa> SchemaCompiler::names_dfa(const Names& names) {
+  std::optional<CharDfa> all = name_dfa(names.name);
+  const auto restrict_to = [&](const CharDfa* other) {
+    all = all && other ? all->with(*other) : std::nullopt;
+  };
+  if (names.pattern >= 0) {
+    restrict_to(expander_.languages().dfa(static_cast<uint32_t>(names.pattern)));
+  }
+  for (uint32_t language : names.outside) {
+    const CharDfa* other = expander_.languages().dfa(language);
+    const auto outside = other ? other->without() : std::nullopt;
+    restrict_to(outside ? &*outside : nullptr);
+  }
+  return all;
+}
+
+std::vector<SchemaCompiler::Others> SchemaCompiler::other_members(const ObjectForm& form,
+                                                                  const std::string& path) {
+  std::vector<std::string> named;
+  for (const Member& member : form.members) named.push_back(member.name);
+  const auto simple = [](const MemberRule& rule) {
+    return rule.names.pattern < 0 && rule.names.outside.empty() && rule.names.name == kAnything;
+  };
+  const uint64_t some = (uint64_t{1} << form.some.size()) - 1;
+  if (form.names == kAnything && std::all_of(form.rules.begin(), form.rules.end(), simple) &&
+      std::all_of(form.some.begin(), form.some.end(), simple)) {
+    CondId cond = kAnything;
+    for (const MemberRule& rule : form.rules) cond = expander_.both(cond, rule.cond);
+    if (expander_.is_nothing(cond)) return {};
+    return {{named.empty() ? parts_.string() : parts_.string_except(named), cond, some}};
+  }
+  const auto too_large = [&]() {
+    fail(Exit::Usage, source_, ": ", path,
+         ": the patterns of members' names are too large to be combined; simplify them");
+  };
+  struct Class {
+    CharDfa names;
+    CondId cond;
+    uint64_t some;
+  };
+  auto all = name_dfa(form.names);
+  const auto others = CharDfa::of_texts(named).without();
+  all = all && others ? all->with(*others) : std::nullopt;
+  if (!all) too_large();
+  std::vector<Class> classes{{std::move(*all), kAnything, 0}};
+  // Splits each class into the names that `names` has and the others.
+  const auto split = [&](const Names& names, const auto& change) {
+    const auto inside = names_dfa(names);
+    const auto outside = inside ? inside->without() : std::nullopt;
+    std::vector<Class> next;
+    for (const Class& one : classes) {
+      const auto with = outside ? one.names.with(*inside) : std::nullopt;
+      const auto without = outside ? one.names.with(*outside) : std::nullopt;
+      if (!with || !without || next.size() > kMostClasses) too_large();
+      if (!without->empty()) next.push_back({*without, one.cond, one.some});
+      if (!with->empty()) {
+        next.push_back({*with, one.cond, one.some});
+        change(next.back());
       }
-      keys.push_back(
-          parts_.string_by(parse_regex(one, source_ + ": " + place, RegexMatch::Anywhere)));
     }
-    return parts_.member(rules_.choice(std::move(keys)), value(rule, place));
+    classes = std::move(next);
+  };
+  for (const MemberRule& rule : form.rules) {
+    split(rule.names, [&](Class& one) { one.cond = expander_.both(one.cond, rule.cond); });
   }
-  const bool says_nothing =
-      !additional && !schema.contains("properties") && !schema.contains("required");
-  const bool closed = is_false(additional) || is_false(find(schema, "unevaluatedProperties"));
-  if (closed || (!additional && !says_nothing)) return nothing();
-  NodeId key = names.empty() ? parts_.string() : parts_.string_except(names);
-  if (const Json* rule = find(schema, "propertyNames")) {
-    const std::string place = path + "/propertyNames";
-    if (!names.empty()) refuse(place, "propertyNames is not supported beside named members");
-    Json text = document_.resolved(*rule, place);
-    if (text.is_object()) {
-      text = document_.merged(text, Json{{"type", "string"}}, place);
-      key = value(text, place);
-    } else if (is_false(&text)) {
-      return nothing();
-    }
+  for (size_t i = 0; i < form.some.size(); ++i) {
+    split(form.some[i].names, [&](Class& one) { one.some |= uint64_t{1} << i; });
   }
-  return parts_.member(
-      key, additional ? value(*additional, path + "/additionalProperties") : parts_.any());
+  std::vector<Others> result;
+  for (const Class& one : classes) {
+    if (one.names.empty() || expander_.is_nothing(one.cond)) continue;
+    result.push_back({parts_.string_by(one.names), one.cond, one.some});
+  }
+  return result;
 }
 
-void SchemaCompiler::check_member_count(const Json& schema, const std::vector<Member>& members,
-                                        bool open, uint32_t& most_more, const std::string& path) {
-  const auto needed = static_cast<uint32_t>(
-      std::count_if(members.begin(), members.end(), [](const Member& m) { return m.required; }));
-  const uint32_t least = count(schema, "minProperties", 0, path);
-  const uint32_t most = count(schema, "maxProperties", kUnbounded, path);
-  const auto named = static_cast<uint32_t>(members.size());
-  if (least > needed) {
-    refuse(path + "/minProperties",
-           concat("the number is supported only up to the number of required members, ", needed));
+NodeId SchemaCompiler::build_object(const ObjectForm& whole, const std::string& path) {
+  ObjectForm form = whole;
+  if (form.some.size() > kMostSome) {
+    expander_.note(path, "too many conditions on members; some are ignored");
+    form.some.resize(kMostSome);
   }
-  if (most == kUnbounded || (!open && most >= named)) return;
-  if (needed != named || most < named) {
-    refuse(path + "/maxProperties", "maxProperties is not supported beside optional members");
-  }
-  most_more = most - named;
-}
-
-NodeId SchemaCompiler::build_object(const Json& schema, const std::string& path) {
-  for (const char* keyword : {"additionalProperties", "unevaluatedProperties"}) {
-    const Json* rule = find(schema, keyword);
-    if (!rule) continue;
-    if (!rule->is_boolean() && !rule->is_object())
-      refuse(path + "/" + keyword, "expected a schema");
-    if (rule->is_object() && keyword[0] == 'u') {
-      refuse(path + "/" + keyword, "expected true or false");
+  // Names that only the rules know become members without a condition of their own.
+  const auto know = [&](const std::vector<MemberRule>& rules) {
+    for (const MemberRule& rule : rules) {
+      if (!rule.names.names) continue;
+      for (const std::string& name : *rule.names.names) {
+        const bool known = std::any_of(form.members.begin(), form.members.end(),
+                                       [&](const Member& m) { return m.name == name; });
+        if (!known) form.members.push_back({name, expander_.cond_of_name(whole, name), false});
+      }
     }
+  };
+  know(whole.rules);
+  know(whole.some);
+  const std::vector<Others> others = other_members(form, path);
+  uint64_t required = 0;
+  std::vector<Member> members;
+  for (Member& member : form.members) {
+    if (!expander_.is_name(form.names, member.name) || expander_.is_nothing(member.cond)) {
+      if (member.required) return nothing();
+      continue;
+    }
+    required += member.required;
+    members.push_back(std::move(member));
   }
-  std::vector<std::string> names;
-  std::vector<Member> members = named_members(schema, path, names);
-  const NodeId other = other_member(schema, names, path);
-  const grammar::Node& node = rules_.node(other);
-  const bool open = node.kind != grammar::Node::Kind::Choice || !node.parts.empty();
-  uint32_t most_more = open ? kUnbounded : 0;
-  check_member_count(schema, members, open, most_more, path);
-  return join_members(std::move(members), other, most_more);
-}
-
-NodeId SchemaCompiler::build_array(const Json& schema, const std::string& path) {
-  const Json* items = find(schema, "items");
-  const Json* first = find(schema, "prefixItems");
-  std::string rest_path = path + "/items";
-  if (items && items->is_array()) {  // drafts before 2020-12
-    first = items;
-    items = find(schema, "additionalItems");
-    rest_path = path + "/additionalItems";
+  form.members = std::move(members);
+  const bool open = !others.empty();
+  if (!open && form.least > form.members.size()) return nothing();
+  bool counted =
+      form.least > required || (form.most != kNoLimit && (open || form.most < form.members.size()));
+  if (form.least <= required) form.least = 0;
+  if (form.least > form.members.size() && form.least > 1 && open) {
+    expander_.note(path, "minProperties counts a member twice if its name is repeated");
   }
-  if (const Json* unique = find(schema, "uniqueItems"); unique && *unique != Json(false)) {
-    refuse(path + "/uniqueItems",
-           "uniqueItems is not supported; leave it out, and check the output instead");
+  const bool free = options_.any_order && form.members.size() <= kMostFree;
+  if (options_.any_order && !free) {
+    expander_.note(path, concat("more than ", kMostFree, " members keep their order"));
   }
-  if (const Json* rule = find(schema, "unevaluatedItems"); rule && !rule->is_boolean()) {
-    refuse(path + "/unevaluatedItems", "expected true or false");
+  for (;;) {
+    if (const auto node = ObjectGraph(*this, form, others, counted, free).make()) return *node;
+    if (!counted) {
+      fail(Exit::Usage, source_, ": ", path, ": the object has too many members");
+    }
+    expander_.note(path, "minProperties or maxProperties is too large to be kept; ignoring it");
+    counted = false;
   }
-  if (first && !first->is_array()) refuse(path + "/prefixItems", "expected an array of schemas");
-  const uint32_t least = count(schema, "minItems", 0, path);
-  const uint32_t most = count(schema, "maxItems", kUnbounded, path);
-  if (least > most) return nothing();
-  const size_t prefix = first ? first->size() : 0;
-  const bool rest = !is_false(items) && !is_false(find(schema, "unevaluatedItems")) &&
-                    (items || !first || least > prefix);
-  const auto rest_item = [&] { return items ? value(*items, rest_path) : parts_.any(); };
-  if (prefix == 0) {
-    if (!rest) return least > 0 ? nothing() : parts_.list("[", nothing(), 0, 0, "]");
-    return parts_.list("[", rest_item(), least, most, "]");
-  }
-  auto& r = rules_;
-  // Built from the last item to the first: an item, and what may follow it.
-  NodeId after = r.empty();
-  if (rest && most > prefix) {
-    const auto used = static_cast<uint32_t>(prefix);
-    after = r.repeat(r.sequence({parts_.comma(), rest_item()}), least > used ? least - used : 0,
-                     most == kUnbounded ? most : most - used);
-  } else if (least > prefix) {
-    return nothing();
-  }
-  NodeId content = r.empty();
-  for (size_t i = std::min<size_t>(prefix, most); i-- > 0;) {
-    const NodeId item = value((*first)[i], concat(path, "/prefixItems/", i));
-    content = r.sequence({item, i + 1 == prefix ? after : content});
-    if (i > 0) content = r.sequence({parts_.comma(), content});
-    if (i >= least) content = r.maybe(content);
-  }
-  return r.sequence({r.text("["), parts_.space(), content, parts_.space(), r.text("]")});
 }
 
 }  // namespace skald

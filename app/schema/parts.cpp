@@ -97,16 +97,23 @@ void JsonParts::define_string() {
 void JsonParts::define_numbers() {
   Rules& r = rules_;
   const NodeId digit = r.one_of({{'0', '9'}});
-  const NodeId whole = r.sequence(
-      {r.maybe(r.text("-")),
-       r.choice({r.text("0"), r.sequence({r.one_of({{'1', '9'}}), r.repeat(digit, 0, 15)})})});
+  const NodeId whole =
+      r.choice({r.text("0"), r.sequence({r.one_of({{'1', '9'}}), r.repeat(digit, 0, 19)})});
+  const NodeId minus = r.maybe(r.text("-"));
+  const auto zeros = grammar::add_regex(
+      r, integer_zeros(), [](Rules& rules, const CharClass& chars) { return rules.one_of(chars); });
+  plain_integer_ = r.add("JSON's integer without a point");
+  r.define(plain_integer_, r.sequence({minus, whole}));
   integer_ = r.add("JSON's integer");
-  r.define(integer_, whole);
+  r.define(integer_, r.sequence({r.call(plain_integer_), zeros}));
+  number_from_0_ = r.add("JSON's number from 0");
+  r.define(number_from_0_,
+           r.sequence({whole, r.maybe(r.sequence({r.text("."), r.repeat(digit, 1, 20)})),
+                       r.maybe(r.sequence({r.one_of({{'E', 'E'}, {'e', 'e'}}),
+                                           r.maybe(r.one_of({{'+', '+'}, {'-', '-'}})),
+                                           r.repeat(digit, 1, 2)}))}));
   number_ = r.add("JSON's number");
-  r.define(number_, r.sequence({whole, r.maybe(r.sequence({r.text("."), r.repeat(digit, 1, 16)})),
-                                r.maybe(r.sequence({r.one_of({{'E', 'E'}, {'e', 'e'}}),
-                                                    r.maybe(r.one_of({{'+', '+'}, {'-', '-'}})),
-                                                    r.repeat(digit, 1, 2)}))}));
+  r.define(number_, r.sequence({minus, r.call(number_from_0_)}));
 }
 
 NodeId JsonParts::quoted(NodeId content) {
@@ -142,7 +149,21 @@ NodeId JsonParts::string_by(const grammar::Regex& regex) {
       rules_, regex, [this](Rules&, const CharClass& chars) { return plain_chars(chars); }));
 }
 
+NodeId JsonParts::string_by(const grammar::CharDfa& dfa) {
+  return quoted(
+      dfa.add_to(rules_, [this](Rules&, const CharClass& chars) { return plain_chars(chars); }));
+}
+
 NodeId JsonParts::plain_chars(const CharClass& chars) {
+  std::vector<std::pair<char32_t, char32_t>> key;
+  for (const grammar::CharRange& r : chars) key.emplace_back(r.first, r.last);
+  const auto [known, fresh] = plain_chars_.try_emplace(std::move(key));
+  if (fresh) known->second = make_plain_chars(chars);
+  return known->second;
+}
+
+NodeId JsonParts::make_plain_chars(const CharClass& chars) {
+  if (chars == grammar::any_char()) return rules_.call(char_);
   std::vector<NodeId> parts;
   const CharClass as_is = grammar::intersection(chars, unescaped());
   if (!as_is.empty()) parts.push_back(rules_.one_of(as_is));
@@ -152,7 +173,11 @@ NodeId JsonParts::plain_chars(const CharClass& chars) {
   for (char32_t c : {U'"', U'\\'}) {
     if (grammar::contains(chars, c)) parts.push_back(escape(rules_, c));
   }
-  return rules_.choice(std::move(parts));
+  const NodeId choice = rules_.choice(std::move(parts));
+  if (rules_.node(choice).kind != grammar::Node::Kind::Choice) return choice;
+  const RuleId rule = rules_.add("characters of a pattern");
+  rules_.define(rule, choice);
+  return rules_.call(rule);
 }
 
 NodeId JsonParts::string_except(std::vector<std::string> texts) {

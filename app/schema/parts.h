@@ -2,12 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "app/files/json_fwd.h"
+#include "engine/grammar/char_dfa.h"
 #include "engine/grammar/regex.h"
 #include "engine/grammar/rules.h"
 
@@ -24,7 +26,9 @@ class JsonParts {
   NodeId space() { return rules_.call(space_); }  // nothing, a space, or a newline with indentation
   NodeId string() { return rules_.call(string_); }
   NodeId number() { return rules_.call(number_); }
+  NodeId number_from_0() { return rules_.call(number_from_0_); }
   NodeId integer() { return rules_.call(integer_); }
+  NodeId plain_integer() { return rules_.call(plain_integer_); }  // without a point
   NodeId boolean() { return rules_.choice({rules_.text("true"), rules_.text("false")}); }
   NodeId any() { return rules_.call(any_); }
   NodeId any_object() { return rules_.call(object_); }
@@ -40,17 +44,21 @@ class JsonParts {
   // Strings of a length in characters, that match an expression, or that are none of `texts`.
   NodeId string_of_length(uint32_t least, uint32_t most);
   NodeId string_by(const grammar::Regex& regex);
+  NodeId string_by(const grammar::CharDfa& dfa);
   NodeId string_except(std::vector<std::string> texts);
 
  private:
   NodeId quoted(NodeId content);
   NodeId plain_chars(const grammar::CharClass& chars);
+  NodeId make_plain_chars(const grammar::CharClass& chars);
   NodeId except(const std::vector<std::string>& texts, size_t begin, size_t end, size_t at);
   void define_string();
   void define_numbers();
 
   grammar::Rules& rules_;
-  RuleId space_, char_, string_, number_, integer_, any_, object_, array_;
+  RuleId space_, char_, string_, number_, number_from_0_, integer_, plain_integer_, any_, object_,
+      array_;
+  std::map<std::vector<std::pair<char32_t, char32_t>>, NodeId> plain_chars_;
 };
 
 // A bound of a number, in decimal digits.
@@ -58,18 +66,20 @@ struct NumberBound {
   bool negative = false;
   std::string whole, fraction;  // without leading and trailing zeros
   bool exclusive = false;
+  bool operator==(const NumberBound&) const = default;
 };
 using NumberBounds = std::pair<std::optional<NumberBound>, std::optional<NumberBound>>;
 
 // Returns nothing if the number is too large or too small for the grammar.
 std::optional<NumberBound> number_bound(const Json& number, bool exclusive);
 
-grammar::NodeId number_between(grammar::Rules& rules, const NumberBounds& bounds);
-grammar::NodeId integer_between(grammar::Rules& rules, const NumberBounds& bounds);
+grammar::Regex number_between(const NumberBounds& bounds);
+// `zeros`: a point and zeros may follow.
+grammar::Regex integer_between(const NumberBounds& bounds, bool zeros);
+grammar::Regex integer_zeros();  // nothing, or a point and zeros
 
-bool is_format(std::string_view format);  // a supported `format`, such as "date-time"
-// The regular expression of a supported format; nullptr: the format allows any string. Every string
-// that matches is valid, but not every valid string matches.
+// The regular expression of a `format` such as "date-time"; nullptr: the format allows any string.
+// Every string that matches is valid.
 const char* format_pattern(std::string_view format);
 
 }  // namespace skald

@@ -110,7 +110,32 @@ class Analyser {
       case Kind::Sequence:
         return set(std::all_of(begin, end, ends), std::all_of(begin, end, empty),
                    std::any_of(begin, end, fills));
+      case Kind::Graph: {
+        const Graph& graph = rules_.graph(node);
+        const auto useful = useful_states(graph, [&](uint32_t part) { return ends(begin[part]); });
+        const auto filled = [&](const Graph::Link& link) {
+          return useful[link.from] && useful[link.to] && fills(begin[link.part]);
+        };
+        return set(useful[0], empty_path(node),
+                   std::any_of(graph.links.begin(), graph.links.end(), filled));
+      }
     }
+  }
+
+  // True if the links that may be empty lead from state 0 to an end.
+  bool empty_path(const Node& node) const {
+    const Graph& graph = rules_.graph(node);
+    const std::vector<bool> reached = begin_states(node);
+    for (size_t state = 0; state < reached.size(); ++state) {
+      if (reached[state] && graph.ends[state]) return true;
+    }
+    return false;
+  }
+
+  // The states that are reached from state 0 without a character.
+  std::vector<bool> begin_states(const Node& node) const {
+    const auto empty = [&](uint32_t part) { return a_.nullable[index(node.parts[part])]; };
+    return reached_states(rules_.graph(node), empty);
   }
 
   void refuse_endless() const {
@@ -174,6 +199,21 @@ class Analyser {
       case Kind::Sequence:
         for (NodeId part : node.parts) first = collect(part, first, rule, weight) && first;
         break;
+      case Kind::Graph: {
+        const Graph& graph = rules_.graph(node);
+        weight += graph.links.size();
+        std::vector<bool> leads(node.parts.size());
+        if (first) {
+          const std::vector<bool> begins = begin_states(node);
+          for (const Graph::Link& link : graph.links) {
+            if (begins[link.from]) leads[link.part] = true;
+          }
+        }
+        for (size_t i = 0; i < node.parts.size(); ++i) {
+          collect(node.parts[i], leads[i], rule, weight);
+        }
+        break;
+      }
     }
     return a_.nullable[index(id)];
   }
@@ -231,6 +271,53 @@ class Analyser {
 };
 
 }  // namespace
+
+std::vector<bool> reached_states(const Graph& graph,
+                                 const std::function<bool(uint32_t part)>& passes) {
+  // Links by the state from which they start.
+  std::vector<uint32_t> begins(graph.ends.size() + 1);
+  for (const Graph::Link& link : graph.links) ++begins[link.from + 1];
+  for (size_t i = 1; i < begins.size(); ++i) begins[i] += begins[i - 1];
+  std::vector<uint32_t> sorted(graph.links.size()), next(begins.begin(), begins.end() - 1);
+  for (uint32_t i = 0; i < graph.links.size(); ++i) sorted[next[graph.links[i].from]++] = i;
+  std::vector<bool> reached(graph.ends.size());
+  std::vector<uint32_t> todo{0};
+  reached[0] = true;
+  while (!todo.empty()) {
+    const uint32_t state = todo.back();
+    todo.pop_back();
+    for (uint32_t i = begins[state]; i < begins[state + 1]; ++i) {
+      const Graph::Link& link = graph.links[sorted[i]];
+      if (reached[link.to] || !passes(link.part)) continue;
+      reached[link.to] = true;
+      todo.push_back(link.to);
+    }
+  }
+  return reached;
+}
+
+std::vector<bool> useful_states(const Graph& graph,
+                                const std::function<bool(uint32_t part)>& passes) {
+  const std::vector<bool> reached = reached_states(graph, passes);
+  // The same from the ends backwards: a new state 0 leads to all ends.
+  Graph back;
+  back.ends.resize(graph.ends.size() + 1);
+  const uint32_t always = UINT32_MAX;
+  for (const Graph::Link& link : graph.links) {
+    back.links.push_back({link.to + 1, link.from + 1, link.part});
+  }
+  for (uint32_t state = 0; state < graph.ends.size(); ++state) {
+    if (graph.ends[state]) back.links.push_back({0, state + 1, always});
+  }
+  const std::vector<bool> ending =
+      reached_states(back, [&](uint32_t part) { return part == always || passes(part); });
+  std::vector<bool> useful(graph.ends.size());
+  for (size_t state = 0; state < useful.size(); ++state) {
+    useful[state] = reached[state] && ending[state + 1];
+  }
+  if (!useful[0]) useful.assign(useful.size(), false);
+  return useful;
+}
 
 Analysis analyse(const Rules& rules) { return Analyser(rules).run(); }
 

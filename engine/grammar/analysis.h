@@ -1,6 +1,7 @@
 // Properties of a grammar's nodes and rules that the automaton's builder needs.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -23,5 +24,12 @@ struct Analysis {
 // Throws Error(Exit::Usage) if the root cannot end. Unless rules.drop_endless is set, also if a
 // rule that the root needs cannot end.
 Analysis analyse(const Rules& rules);
+
+// States of a graph that are reached from state 0 by links whose part `passes`; and those from
+// which an end is reached too.
+std::vector<bool> reached_states(const Graph& graph,
+                                 const std::function<bool(uint32_t part)>& passes);
+std::vector<bool> useful_states(const Graph& graph,
+                                const std::function<bool(uint32_t part)>& passes);
 
 }  // namespace skald::grammar

@@ -104,7 +104,8 @@ class Builder {
         }
         break;
       case Kind::Class:
-        to = build_class(node.chars, from);
+        to = add_state();
+        build_class(node.chars, from, to);
         break;
       case Kind::Sequence:
         for (NodeId part : node.parts) to = build(part, to);
@@ -120,6 +121,9 @@ class Builder {
         break;
       case Kind::Call:
         to = build_call(node.rule, from);
+        break;
+      case Kind::Graph:
+        to = build_graph(node, from);
         break;
     }
     --depth_;
@@ -139,8 +143,36 @@ class Builder {
     return to;
   }
 
-  State build_class(const CharClass& chars, State from) {
+  State build_graph(const Node& node, State from) {
+    const Graph& graph = rules_.graph(node);
+    const std::vector<bool> useful =
+        useful_states(graph, [&](uint32_t part) { return can_end(node.parts[part]); });
+    std::vector<State> states(graph.ends.size(), kNoState);
     const State to = add_state();
+    for (size_t i = 0; i < states.size(); ++i) {
+      if (!useful[i]) continue;
+      states[i] = add_state();
+      if (graph.ends[i]) add_empty(states[i], to);
+    }
+    add_empty(from, states[0]);
+    for (const Graph::Link& link : graph.links) {
+      const NodeId id = node.parts[link.part];
+      const State begin = states[link.from], end = states[link.to];
+      if (begin == kNoState || end == kNoState || !can_end(id)) continue;
+      const Node& part = rules_.node(id);
+      if (part.kind == Kind::Text && part.text.size() == 1) {
+        const auto byte = static_cast<uint8_t>(part.text[0]);
+        add_bytes(begin, {byte, byte}, end);
+      } else if (part.kind == Kind::Class) {
+        build_class(part.chars, begin, end);
+      } else {
+        add_empty(build(id, begin), end);
+      }
+    }
+    return to;
+  }
+
+  void build_class(const CharClass& chars, State from, State to) {
     // tails[n]: the state from which any n continuation bytes complete the character.
     std::array<State, 4> tails = {to, kNoState, kNoState, kNoState};
     const auto tail = [&](int bytes) {
@@ -161,7 +193,6 @@ class Builder {
         at = next;
       }
     }
-    return to;
   }
 
   State build_repeat(const Node& node, State from) {

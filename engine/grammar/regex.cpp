@@ -2,38 +2,50 @@
 
 #include <algorithm>
 
+#include "engine/grammar/char_dfa.h"
 #include "engine/grammar/front_end.h"
+#include "engine/grammar/regex_anchors.h"
 
 namespace skald::grammar {
-namespace {
-
-using Kind = Regex::Kind;
-
-const CharClass kDigits = {{'0', '9'}};
-const CharClass kWord = {{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}};
-const CharClass kSpace = {{'\t', '\r'}, {' ', ' '}};
-const CharClass kLineBreaks = {{'\n', '\n'}, {'\r', '\r'}, {0x2028, 0x2029}};
+namespace make {
 
 Regex one_of(CharClass chars) {
-  return {.kind = Kind::Class, .chars = normalized(std::move(chars))};
+  return {.kind = Regex::Kind::Class, .chars = normalized(std::move(chars))};
 }
-Regex one_of(char32_t c) { return one_of(CharClass{{c, c}}); }
 
 Regex sequence(std::vector<Regex> parts) {
   if (parts.size() == 1) return std::move(parts[0]);
-  return {.kind = Kind::Sequence, .parts = std::move(parts)};
+  return {.kind = Regex::Kind::Sequence, .parts = std::move(parts)};
 }
 
 Regex choice(std::vector<Regex> parts) {
   if (parts.size() == 1) return std::move(parts[0]);
-  return {.kind = Kind::Choice, .parts = std::move(parts)};
+  return {.kind = Regex::Kind::Choice, .parts = std::move(parts)};
 }
 
 Regex repeat(Regex part, uint32_t least, uint32_t most) {
-  Regex result{.kind = Kind::Repeat, .least = least, .most = most};
+  Regex result{.kind = Regex::Kind::Repeat, .least = least, .most = most};
   result.parts.push_back(std::move(part));
   return result;
 }
+
+}  // namespace make
+
+namespace {
+
+using make::choice;
+using make::one_of;
+using make::repeat;
+using make::sequence;
+
+const CharClass kDigits = {{'0', '9'}};
+const CharClass kWord = {{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}};
+const CharClass kSpace = {{'\t', '\r'},     {' ', ' '},       {0xA0, 0xA0},     {0x1680, 0x1680},
+                          {0x2000, 0x200A}, {0x2028, 0x2029}, {0x202F, 0x202F}, {0x205F, 0x205F},
+                          {0x3000, 0x3000}, {0xFEFF, 0xFEFF}};
+const CharClass kLineBreaks = {{'\n', '\n'}, {'\r', '\r'}, {0x2028, 0x2029}};
+
+Regex one_of(char32_t c) { return make::one_of(CharClass{{c, c}}); }
 
 class RegexParser {
  public:
@@ -43,10 +55,33 @@ class RegexParser {
   Regex parse() {
     Regex result = parse_choice(0);
     if (!cursor_.done()) cursor_.fail_here("unmatched )");
+    try {
+      result = place_anchors(result, match_);
+    } catch (const UnplacedAnchor&) {
+      cursor_.fail_at(0, "^ and $ in a part that is repeated a number of times are not supported");
+    }
+    check_looks(result);
     return result;
   }
 
  private:
+  // A lookahead must stand in an alternative itself, not in a group that is repeated or has
+  // alternatives of its own.
+  void check_looks(const Regex& regex) const {
+    const auto fails = [](const Regex& part) {
+      return part.kind != Regex::Kind::Look && has_look(part);
+    };
+    const auto wrong = [&](const Regex& alternative) {
+      if (alternative.kind == Regex::Kind::Look) return false;
+      if (alternative.kind != Regex::Kind::Sequence) return has_look(alternative);
+      return std::any_of(alternative.parts.begin(), alternative.parts.end(), fails);
+    };
+    const bool choice = regex.kind == Regex::Kind::Choice;
+    if (choice ? std::any_of(regex.parts.begin(), regex.parts.end(), wrong) : wrong(regex)) {
+      cursor_.fail_at(look_, "lookahead is supported only at the top level of an alternative");
+    }
+  }
+
   Regex parse_choice(int groups) {
     std::vector<Regex> choices{parse_sequence(groups)};
     while (cursor_.take("|")) choices.push_back(parse_sequence(groups));
@@ -59,20 +94,15 @@ class RegexParser {
 
   Regex parse_sequence(int groups) {
     std::vector<Regex> parts;
-    const bool begin = groups == 0 && cursor_.take("^");
-    bool end = false;
-    const auto any = [] { return repeat(one_of(any_char()), 0, kUnbounded); };
-    if (match_ == RegexMatch::Anywhere && groups == 0 && !begin) parts.push_back(any());
-    while (!ends_choice() && !end) {
-      if (groups == 0 && cursor_.peek() == '$') {
-        cursor_.skip(1);
-        end = true;
-        if (!ends_choice()) cursor_.fail_here("nothing may follow $");
+    while (!ends_choice()) {
+      Regex part = parse_repeats(parse_part(groups));
+      // A group that is not repeated joins its surroundings, so that its lookahead is understood.
+      if (part.kind == Regex::Kind::Sequence) {
+        std::move(part.parts.begin(), part.parts.end(), std::back_inserter(parts));
       } else {
-        parts.push_back(parse_repeats(parse_part(groups)));
+        parts.push_back(std::move(part));
       }
     }
-    if (match_ != RegexMatch::Whole && groups == 0 && !end) parts.push_back(any());
     return sequence(std::move(parts));
   }
 
@@ -114,8 +144,9 @@ class RegexParser {
         cursor_.fail_here("nothing before it to repeat");
       case '^':
       case '$':
-        cursor_.fail_at(begin, groups > 0 ? "^ and $ are not supported in a group"
-                                          : "^ may stand only at the begin, $ only at the end");
+        cursor_.skip(1);
+        return {.kind = cursor_.between(begin, begin + 1) == "^" ? Regex::Kind::Begin
+                                                                 : Regex::Kind::End};
       default:
         return one_of(cursor_.character());
     }
@@ -127,13 +158,23 @@ class RegexParser {
     if (groups >= kMostGroups) {
       cursor_.fail_at(begin, concat("more than ", kMostGroups, " nested groups"));
     }
+    if (cursor_.starts("?=") || cursor_.starts("?!")) {
+      const bool seen = cursor_.starts("?=");
+      cursor_.skip(2);
+      look_ = begin;
+      Regex rest = place_anchors(parse_choice(groups + 1), RegexMatch::Begin);
+      if (!cursor_.take(")")) cursor_.fail_at(begin, "this ( is never closed");
+      Regex look{.kind = Regex::Kind::Look, .least = seen};
+      look.parts.push_back(std::move(rest));
+      return look;
+    }
     if (cursor_.take("?") && !cursor_.take(":")) {
       cursor_.take("P");
       const char next = cursor_.peek(1);
       if (cursor_.peek() != '<' || next == '=' || next == '!') {
         cursor_.fail_at(begin,
-                        "lookaround, flags and conditions are not supported; only (x), "
-                        "(?:x) and (?<name>x)");
+                        "lookbehind, flags and conditions are not supported; only (x), "
+                        "(?:x), (?<name>x), (?=x) and (?!x)");
       }
       while (!cursor_.take(">")) {
         if (cursor_.done()) cursor_.fail_at(begin, "this ( is never closed");
@@ -251,6 +292,7 @@ class RegexParser {
 
   Cursor cursor_;
   RegexMatch match_;
+  size_t look_ = 0;  // place of the last lookahead
 };
 
 uint64_t add(uint64_t a, uint64_t b) { return a > UINT64_MAX - b ? UINT64_MAX : a + b; }
@@ -292,9 +334,9 @@ Regex parse_regex(std::string_view text, const std::string& source, RegexMatch m
 
 RegexLength length_of(const Regex& regex) {
   switch (regex.kind) {
-    case Kind::Class:
+    case Regex::Kind::Class:
       return {1, 1};
-    case Kind::Sequence: {
+    case Regex::Kind::Sequence: {
       RegexLength sum{0, 0};
       for (const Regex& part : regex.parts) {
         const RegexLength length = length_of(part);
@@ -302,7 +344,7 @@ RegexLength length_of(const Regex& regex) {
       }
       return sum;
     }
-    case Kind::Choice: {
+    case Regex::Kind::Choice: {
       RegexLength all{UINT64_MAX, 0};
       for (const Regex& part : regex.parts) {
         const RegexLength length = length_of(part);
@@ -310,10 +352,14 @@ RegexLength length_of(const Regex& regex) {
       }
       return all;
     }
-    case Kind::Repeat: {
+    case Regex::Kind::Repeat: {
       const RegexLength length = length_of(regex.parts[0]);
       return {multiply(length.least, regex.least), multiply(length.most, count_of(regex.most))};
     }
+    case Regex::Kind::Look:
+    case Regex::Kind::Begin:
+    case Regex::Kind::End:
+      break;
   }
   return {0, 0};
 }
@@ -323,11 +369,11 @@ std::optional<Regex> with_length(const Regex& regex, uint64_t least, uint64_t mo
   if (length.least >= least && length.most <= most) return regex;
   if (length.least > most || length.most < least) return choice({});
   switch (regex.kind) {
-    case Kind::Class:
+    case Regex::Kind::Class:
       return regex;
-    case Kind::Sequence:
+    case Regex::Kind::Sequence:
       return sequence_with_length(regex, least, most);
-    case Kind::Choice: {
+    case Regex::Kind::Choice: {
       std::vector<Regex> parts;
       for (const Regex& part : regex.parts) {
         auto limited = with_length(part, least, most);
@@ -336,7 +382,7 @@ std::optional<Regex> with_length(const Regex& regex, uint64_t least, uint64_t mo
       }
       return choice(std::move(parts));
     }
-    case Kind::Repeat: {
+    case Regex::Kind::Repeat: {
       const RegexLength one = length_of(regex.parts[0]);
       if (one.least != one.most || one.least == 0) return std::nullopt;
       const uint64_t from = std::max<uint64_t>(regex.least, (least + one.least - 1) / one.least);
@@ -344,17 +390,22 @@ std::optional<Regex> with_length(const Regex& regex, uint64_t least, uint64_t mo
       if (from > to) return choice({});
       return repeat(regex.parts[0], to_count(from), to_count(to));
     }
+    case Regex::Kind::Look:
+    case Regex::Kind::Begin:
+    case Regex::Kind::End:
+      break;
   }
   return std::nullopt;
 }
 
 NodeId add_regex(Rules& rules, const Regex& regex, const WriteChars& write) {
-  if (regex.kind == Kind::Class) return write(rules, regex.chars);
+  if (regex.kind == Regex::Kind::Class) return write(rules, regex.chars);
+  check(regex.kind != Regex::Kind::Look, "an expression without lookahead");
   std::vector<NodeId> parts;
   parts.reserve(regex.parts.size());
   for (const Regex& part : regex.parts) parts.push_back(add_regex(rules, part, write));
-  if (regex.kind == Kind::Sequence) return rules.sequence(std::move(parts));
-  if (regex.kind == Kind::Choice) return rules.choice(std::move(parts));
+  if (regex.kind == Regex::Kind::Sequence) return rules.sequence(std::move(parts));
+  if (regex.kind == Regex::Kind::Choice) return rules.choice(std::move(parts));
   return rules.repeat(parts[0], regex.least, regex.most);
 }
 
@@ -362,9 +413,14 @@ Rules regex_rules(std::string_view text, const std::string& source) {
   Rules rules;
   rules.root = rules.add(source);
   const Regex regex = parse_regex(text, source, RegexMatch::Whole);
-  rules.define(rules.root, add_regex(rules, regex, [](Rules& r, const CharClass& chars) {
-                 return r.one_of(chars);
-               }));
+  const WriteChars write = [](Rules& r, const CharClass& chars) { return r.one_of(chars); };
+  if (has_look(regex)) {
+    const auto dfa = CharDfa::of(regex);
+    if (!dfa) fail(Exit::Usage, source, ": the lookahead makes the expression too large");
+    rules.define(rules.root, dfa->add_to(rules, write));
+  } else {
+    rules.define(rules.root, add_regex(rules, regex, write));
+  }
   return rules;
 }
 

@@ -3,9 +3,9 @@
 //   a  \.  .  [a-z_]  [^"]  \d \w \s \D \W \S  \n \r \t \f \v \0 \xHH \uHHHH \u{H}
 //   (x)  (?:x)  (?<name>x)  x|y  x*  x+  x?  x{3}  x{3,}  x{3,5}
 //
-// The lazy x*? means the same as x*. \d, \w and \s are those of ASCII; "." is any character but a
-// line break. ^ and $ may stand at the begin and end of a top-level alternative. Lookaround,
-// references, word borders, flags, possessive repetitions and \p are Errors.
+// The lazy x*? means the same as x*. \d and \w are those of ASCII, \s and "." those of ECMAScript.
+// ^ and $ may stand anywhere. (?=x) and (?!x) may stand at the top level of an alternative.
+// Lookbehind, references, word borders, flags and possessive repetitions are Errors.
 #pragma once
 
 #include <functional>
@@ -20,18 +20,30 @@ namespace skald::grammar {
 
 // A parsed expression, before it becomes rules. Its lengths can be computed and restricted.
 struct Regex {
-  enum class Kind : uint8_t { Class, Sequence, Choice, Repeat };
+  // Look: whether the rest of the text matches `parts[0]` as a whole; least = 0: must not.
+  // Begin, End: ^ and $; a parsed expression has none.
+  enum class Kind : uint8_t { Class, Sequence, Choice, Repeat, Look, Begin, End };
   Kind kind = Kind::Sequence;
   CharClass chars = {};          // Class
   uint32_t least = 0, most = 0;  // Repeat
   std::vector<Regex> parts = {};
 };
 
+namespace make {
+Regex one_of(CharClass chars);
+Regex sequence(std::vector<Regex> parts);
+Regex choice(std::vector<Regex> parts);  // no part: matches nothing
+Regex repeat(Regex part, uint32_t least, uint32_t most);
+}  // namespace make
+
 enum class RegexMatch : uint8_t {
   Whole,     // the text is a match
   Anywhere,  // the text contains a match; ^ and $ restrict the place (JSON schema's patterns)
   Begin,     // as Anywhere, but the match is at the begin
 };
+
+// True if the expression contains a Look, which add_regex() refuses and CharDfa understands.
+bool has_look(const Regex& regex);
 
 // Throws Error(Exit::Usage) with the position in `source`.
 Regex parse_regex(std::string_view text, const std::string& source, RegexMatch match);

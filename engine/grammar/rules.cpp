@@ -8,8 +8,8 @@ namespace skald::grammar {
 namespace {
 
 constexpr size_t kMostNodes = size_t{1} << 20, kMostRules = size_t{1} << 17;
+constexpr size_t kMostLinks = size_t{1} << 21;
 constexpr int kMostDepth = 1000;
-constexpr char32_t kFirstSurrogate = 0xD800, kLastSurrogate = 0xDFFF;
 
 uint32_t times(uint32_t a, uint32_t b) {
   if (a == 0 || b == 0) return 0;
@@ -145,6 +145,18 @@ NodeId Rules::repeat(NodeId part, uint32_t least, uint32_t most) {
   }
   return add_node(
       {.kind = Node::Kind::Repeat, .depth = 1, .least = least, .most = most, .parts = {part}});
+}
+
+NodeId Rules::graph(std::vector<NodeId> parts, Graph graph) {
+  links_ += graph.links.size();
+  if (links_ > kMostLinks) {
+    fail(Exit::Usage, "the grammar is too large: more than ", kMostLinks, " links in graphs");
+  }
+  graphs_.push_back(std::move(graph));
+  return add_node({.kind = Node::Kind::Graph,
+                   .depth = 1,
+                   .least = static_cast<uint32_t>(graphs_.size() - 1),
+                   .parts = std::move(parts)});
 }
 
 NodeId Rules::call(RuleId rule) {

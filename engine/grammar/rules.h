@@ -18,6 +18,7 @@ struct CharRange {
 using CharClass = std::vector<CharRange>;  // ranges of code points
 
 inline constexpr char32_t kLastCodePoint = 0x10FFFF;
+inline constexpr char32_t kFirstSurrogate = 0xD800, kLastSurrogate = 0xDFFF;
 inline constexpr uint32_t kUnbounded = UINT32_MAX;
 inline constexpr uint32_t kMostRepeats = 1u << 24;
 
@@ -31,15 +32,26 @@ CharClass any_char();
 enum class NodeId : uint32_t {};
 enum class RuleId : uint32_t {};
 
+// States and links between them. A text belongs to the graph if its pieces match the nodes of a
+// path from state 0 to an end.
+struct Graph {
+  struct Link {
+    uint32_t from, to;
+    uint32_t part;  // index of a node
+  };
+  std::vector<Link> links;
+  std::vector<bool> ends;  // [states]
+};
+
 struct Node {
-  enum class Kind : uint8_t { Text, Class, Sequence, Choice, Repeat, Call };
+  enum class Kind : uint8_t { Text, Class, Sequence, Choice, Repeat, Call, Graph };
   Kind kind;
   uint16_t depth;                  // depth of the tree, including this node
-  uint32_t least = 0, most = 0;    // Repeat
+  uint32_t least = 0, most = 0;    // Repeat; Graph: least is its index
   RuleId rule = {};                // Call
   std::string text = {};           // Text: bytes
   CharClass chars = {};            // Class, normalized
-  std::vector<NodeId> parts = {};  // Sequence, Choice, Repeat (one)
+  std::vector<NodeId> parts = {};  // Sequence, Choice, Repeat (one), Graph (what links name)
 };
 
 class Rules {
@@ -55,10 +67,12 @@ class Rules {
   NodeId choice(std::vector<NodeId> parts);                   // an empty list matches nothing
   NodeId repeat(NodeId part, uint32_t least, uint32_t most);  // most = kUnbounded: no upper limit
   NodeId call(RuleId rule);
+  NodeId graph(std::vector<NodeId> parts, Graph graph);
   NodeId maybe(NodeId part) { return repeat(part, 0, 1); }
   NodeId empty() { return text(""); }
 
   const Node& node(NodeId id) const { return nodes_[static_cast<size_t>(id)]; }
+  const Graph& graph(const Node& node) const { return graphs_[node.least]; }
   size_t size() const { return rules_.size(); }
   size_t nodes() const { return nodes_.size(); }
   const std::string& name(RuleId rule) const { return rules_[static_cast<size_t>(rule)].name; }
@@ -79,6 +93,8 @@ class Rules {
   NodeId add_node(Node node);
 
   std::vector<Node> nodes_;
+  std::vector<Graph> graphs_;
+  size_t links_ = 0;  // of all graphs
   std::vector<Rule> rules_;
 };
 

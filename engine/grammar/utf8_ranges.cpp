@@ -9,7 +9,7 @@ namespace {
 // values. Then independent byte ranges describe the part exactly. `first` and `last` have UTF-8 of
 // the same length.
 void split(char32_t first, char32_t last, std::vector<Utf8Range>& out) {
-  uint8_t low[4], high[4];
+  uint8_t low[4] = {}, high[4] = {};
   const int length = encode_utf8(first, low);
   encode_utf8(last, high);
   for (int i = 1; i < length; ++i) {
@@ -28,7 +28,7 @@ void split(char32_t first, char32_t last, std::vector<Utf8Range>& out) {
   }
   Utf8Range range;
   range.length = length;
-  for (int i = 0; i < length; ++i) range.bytes[i] = {low[i], high[i]};
+  for (size_t i = 0; i < range.bytes.size(); ++i) range.bytes[i] = {low[i], high[i]};
   out.push_back(range);
 }
 
@@ -92,7 +92,8 @@ bool decode_utf8(std::string_view text, size_t& at, char32_t& c) {
     c = c << 6 | (byte(at + i) & 0x3F);
   }
   uint8_t again[4];  // overlong, a surrogate, or too large?
-  if (encode_utf8(c, again) != length || c > kLastCodePoint || (c >= 0xD800 && c <= 0xDFFF)) {
+  if (encode_utf8(c, again) != length || c > kLastCodePoint ||
+      (c >= kFirstSurrogate && c <= kLastSurrogate)) {
     return false;
   }
   at += static_cast<size_t>(length);

@@ -138,13 +138,8 @@ TEST_CASE("a text generated under a schema parses and is valid") {
       const std::string said = error.what();
       CAPTURE(said);
       const bool impossible = said.find("can never end") != std::string::npos;
-      const bool merge =
-          said.find("must all be valid") != std::string::npos ||
-          said.find("pattern and format together") != std::string::npos ||
-          said.find("into more than") != std::string::npos ||
-          said.find("only one part of the pattern may repeat") != std::string::npos ||
-          said.find("circle") != std::string::npos;
-      REQUIRE((impossible || merge));
+      const bool circle = said.find("$ref leads in a circle") != std::string::npos;
+      REQUIRE((impossible || circle));
       continue;
     }
     ++schemas;

@@ -128,10 +128,12 @@ class SchemaValidator {
     if (keyword == "format" && rule == "date-time") {
       return std::regex_match(
           text,
-          std::regex("\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?(Z|[+-]\\d\\d:\\d\\d)"));
+          std::regex(
+              "\\d{4}-\\d\\d-\\d\\d[Tt]\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?([Zz]|[+-]\\d\\d:\\d\\d)"));
     }
     if (keyword == "format" && rule == "uuid") {
-      return std::regex_match(text, std::regex("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"));
+      return std::regex_match(text,
+                              std::regex("[\\da-fA-F]{8}(-[\\da-fA-F]{4}){3}-[\\da-fA-F]{12}"));
     }
     if (keyword == "format") throw std::logic_error("no such format in the test");
     return true;

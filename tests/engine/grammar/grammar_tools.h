@@ -181,6 +181,23 @@ class SlowReader {
         }
         break;
       }
+      case Kind::Graph: {
+        const grammar::Graph& graph = rules_.graph(node);
+        std::vector<std::set<size_t>> places(graph.ends.size());
+        places[0].insert(at);
+        for (bool changed = true; changed;) {
+          changed = false;
+          for (const grammar::Graph::Link& link : graph.links) {
+            const size_t before = places[link.to].size();
+            places[link.to].merge(after(places[link.from], node.parts[link.part]));
+            changed |= places[link.to].size() > before;
+          }
+        }
+        for (size_t i = 0; i < places.size(); ++i) {
+          if (graph.ends[i]) result.merge(places[i]);
+        }
+        break;
+      }
       case Kind::Call: {
         const auto key = std::pair(static_cast<size_t>(node.rule), at);
         if (calls_.try_emplace(key).second) changed_ = true;

@@ -1,0 +1,211 @@
+// Expressions as automata: first one whose states may have several ways on, then, by sets of its
+// states, one with a single way.
+#include <algorithm>
+#include <map>
+
+#include "engine/grammar/char_dfa.h"
+
+namespace skald::grammar {
+namespace {
+
+constexpr size_t kMostNfaStates = 60'000;
+constexpr size_t kMostNfaWork = 4'000'000;  // edges visited while sets are built
+
+// An automaton whose states may have several ways on.
+class Nfa {
+ public:
+  struct Edge {
+    char32_t first, last;
+    uint32_t to;
+  };
+  struct Node {
+    std::vector<Edge> edges;
+    std::vector<uint32_t> empty;
+  };
+
+  bool too_large() const { return nodes_.size() > kMostNfaStates; }
+  uint32_t add() {
+    nodes_.emplace_back();
+    return static_cast<uint32_t>(nodes_.size() - 1);
+  }
+
+  void link(uint32_t from, uint32_t to) { nodes_[from].empty.push_back(to); }
+
+  // Adds an expression after `from`; returns the state after it. Returns `from` if it has become
+  // too large, or if the expression contains a Look where none is understood.
+  uint32_t build(const Regex& regex, uint32_t from) {
+    if (too_large() || failed_) return from;
+    switch (regex.kind) {
+      case Regex::Kind::Class: {
+        const uint32_t to = add();
+        for (const CharRange& r : regex.chars) nodes_[from].edges.push_back({r.first, r.last, to});
+        return to;
+      }
+      case Regex::Kind::Sequence: {
+        uint32_t at = from;
+        for (size_t i = 0; i < regex.parts.size(); ++i) {
+          if (regex.parts[i].kind == Regex::Kind::Look) return build_look(regex, i, at);
+          at = build(regex.parts[i], at);
+        }
+        return at;
+      }
+      case Regex::Kind::Choice: {
+        const uint32_t to = add();
+        for (const Regex& part : regex.parts) link(build(part, from), to);
+        return to;
+      }
+      case Regex::Kind::Repeat: {
+        uint32_t at = from;
+        for (uint32_t i = 0; i < regex.least && !too_large(); ++i) at = build(regex.parts[0], at);
+        if (regex.most == kUnbounded) {
+          const uint32_t loop = add();
+          link(at, loop);
+          link(build(regex.parts[0], loop), loop);
+          return loop;
+        }
+        const uint32_t to = add();
+        for (uint32_t i = regex.least; i < regex.most && !too_large(); ++i) {
+          link(at, to);
+          at = build(regex.parts[0], at);
+        }
+        link(at, to);
+        return to;
+      }
+      case Regex::Kind::Look: {
+        Regex alone{.kind = Regex::Kind::Sequence};
+        alone.parts.push_back(regex);
+        return build_look(alone, 0, from);
+      }
+      default:
+        failed_ = true;
+        return from;
+    }
+  }
+
+  std::optional<std::vector<CharDfa::State>> determined(uint32_t begin, uint32_t end) const {
+    if (too_large() || failed_) return std::nullopt;
+    std::map<std::vector<uint32_t>, uint32_t> known;
+    std::vector<const std::vector<uint32_t>*> sets;
+    std::vector<CharDfa::State> states;
+    const auto state_of = [&](std::vector<uint32_t> set) {
+      close(set);
+      const auto [found, fresh] =
+          known.try_emplace(std::move(set), static_cast<uint32_t>(states.size()));
+      if (fresh) {
+        sets.push_back(&found->first);
+        states.emplace_back().ends =
+            std::binary_search(found->first.begin(), found->first.end(), end);
+      }
+      return found->second;
+    };
+    state_of({begin});
+    size_t work = 0;
+    std::vector<Edge> edges;
+    std::vector<char32_t> cuts;
+    for (size_t i = 0; i < sets.size(); ++i) {
+      edges.clear();
+      cuts.clear();
+      for (uint32_t n : *sets[i]) {
+        edges.insert(edges.end(), nodes_[n].edges.begin(), nodes_[n].edges.end());
+      }
+      for (const Edge& e : edges) {
+        cuts.push_back(e.first);
+        cuts.push_back(e.last + 1);
+      }
+      std::sort(cuts.begin(), cuts.end());
+      cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
+      for (size_t c = 0; c + 1 < cuts.size(); ++c) {
+        std::vector<uint32_t> to;
+        for (const Edge& e : edges) {
+          if (e.first <= cuts[c] && cuts[c] <= e.last) to.push_back(e.to);
+        }
+        work += edges.size() + to.size();
+        if (to.empty()) continue;
+        const uint32_t next = state_of(std::move(to));
+        states[i].arcs.push_back({cuts[c], cuts[c + 1] - 1, next});
+        if (states.size() > kMostDfaStates || work > kMostNfaWork) return std::nullopt;
+      }
+    }
+    return states;
+  }
+
+  // Adds the states of a CharDfa after `from`.
+  uint32_t build(const CharDfa& dfa, uint32_t from) {
+    const uint32_t end = add();
+    std::vector<uint32_t> numbers;
+    numbers.reserve(dfa.states().size());
+    for (size_t i = 0; i < dfa.states().size(); ++i) numbers.push_back(add());
+    if (!numbers.empty()) link(from, numbers[0]);
+    for (size_t i = 0; i < numbers.size(); ++i) {
+      for (const CharDfa::Arc& arc : dfa.states()[i].arcs) {
+        nodes_[numbers[i]].edges.push_back({arc.first, arc.last, numbers[arc.to]});
+      }
+      if (dfa.states()[i].ends) link(numbers[i], end);
+    }
+    return end;
+  }
+
+ private:
+  // A Look restricts the whole rest of the text.
+  uint32_t build_look(const Regex& sequence, size_t at, uint32_t from) {
+    const Regex& look = sequence.parts[at];
+    Regex rest{.kind = Regex::Kind::Sequence};
+    rest.parts.assign(sequence.parts.begin() + static_cast<ptrdiff_t>(at) + 1,
+                      sequence.parts.end());
+    const auto after = CharDfa::of(rest);
+    auto seen = CharDfa::of(look.parts[0]);
+    if (seen && look.least == 0) seen = seen->without();
+    const auto both = after && seen ? after->with(*seen) : std::nullopt;
+    if (!both) {
+      failed_ = true;
+      return from;
+    }
+    return build(*both, from);
+  }
+
+  void close(std::vector<uint32_t>& set) const {
+    std::sort(set.begin(), set.end());
+    set.erase(std::unique(set.begin(), set.end()), set.end());
+    std::vector<uint32_t> todo = set;
+    std::vector<uint32_t> all = set;
+    while (!todo.empty()) {
+      const uint32_t n = todo.back();
+      todo.pop_back();
+      for (uint32_t next : nodes_[n].empty) {
+        if (seen_.size() < nodes_.size()) seen_.resize(nodes_.size());
+        if (seen_[next]) continue;
+        seen_[next] = true;
+        all.push_back(next);
+        todo.push_back(next);
+      }
+    }
+    for (uint32_t n : all) {
+      if (n < seen_.size()) seen_[n] = false;
+    }
+    std::sort(all.begin(), all.end());
+    all.erase(std::unique(all.begin(), all.end()), all.end());
+    // States that only lead on say nothing more than where they lead to; the end has no edges.
+    set.clear();
+    for (uint32_t n : all) {
+      if (!nodes_[n].edges.empty() || nodes_[n].empty.empty()) set.push_back(n);
+    }
+  }
+
+  std::vector<Node> nodes_;
+  mutable std::vector<bool> seen_;
+  bool failed_ = false;
+};
+
+}  // namespace
+
+std::optional<CharDfa> CharDfa::of(const Regex& regex) {
+  Nfa nfa;
+  const uint32_t begin = nfa.add();
+  const uint32_t last = nfa.build(regex, begin), end = nfa.add();
+  nfa.link(last, end);
+  auto states = nfa.determined(begin, end);
+  if (!states) return std::nullopt;
+  return of_states(std::move(*states));
+}
+
+}  // namespace skald::grammar
