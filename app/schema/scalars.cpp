@@ -118,7 +118,7 @@ NodeId SchemaCompiler::build_string(const StringForm& form, const std::string& p
       known->second = rules_.call(rule);
       return *known->second;
     };
-    if (!has_look(regex)) {
+    if (!needs_automaton(regex)) {
       if (!limited) return keep(parts_.string_by(regex));
       if (const auto bounded = with_length(regex, form.least, form.most)) {
         return keep(parts_.string_by(*bounded));

@@ -30,7 +30,7 @@ class CharDfa {
     bool operator==(const State&) const = default;
   };
 
-  // Unlike add_regex(), understands Look at the top level of an alternative.
+  // Unlike add_regex(), understands ^ and $ anywhere, and Look at the top level of an alternative.
   static std::optional<CharDfa> of(const Regex& regex);
   static CharDfa of_texts(std::vector<std::string> texts);  // exactly these texts
   static CharDfa any();                                     // all texts

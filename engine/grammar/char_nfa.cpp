@@ -1,5 +1,9 @@
 // Expressions as automata: first one whose states may have several ways on, then, by sets of its
 // states, one with a single way.
+//
+// ^ and $ are links that are open only where no character stands before, and after which none may
+// follow. While a set grows along links, each state in it has two bits therefore: whether a
+// character was read, and whether the text must end here.
 #include <algorithm>
 #include <map>
 
@@ -18,10 +22,21 @@ class Nfa {
     char32_t first, last;
     uint32_t to;
   };
+  struct Link {
+    uint32_t to;
+    enum class Needs : uint8_t { Nothing, Begin, End } needs = Needs::Nothing;
+  };
   struct Node {
     std::vector<Edge> edges;
-    std::vector<uint32_t> empty;
+    std::vector<Link> links;
   };
+
+  // `at_begin`: whether the expression begins where the text begins; nullopt: it depends on the
+  // text.
+  static std::optional<CharDfa> dfa_of(const Regex& regex, std::optional<bool> at_begin);
+
+ private:
+  explicit Nfa(std::optional<bool> at_begin) : at_begin_(at_begin) {}
 
   bool too_large() const { return nodes_.size() > kMostNfaStates; }
   uint32_t add() {
@@ -29,10 +44,10 @@ class Nfa {
     return static_cast<uint32_t>(nodes_.size() - 1);
   }
 
-  void link(uint32_t from, uint32_t to) { nodes_[from].empty.push_back(to); }
+  void link(uint32_t from, uint32_t to) { nodes_[from].links.push_back({to}); }
 
   // Adds an expression after `from`; returns the state after it. Returns `from` if it has become
-  // too large, or if the expression contains a Look where none is understood.
+  // too large.
   uint32_t build(const Regex& regex, uint32_t from) {
     if (too_large() || failed_) return from;
     switch (regex.kind) {
@@ -76,10 +91,19 @@ class Nfa {
         alone.parts.push_back(regex);
         return build_look(alone, 0, from);
       }
-      default:
-        failed_ = true;
-        return from;
+      case Regex::Kind::Begin: {
+        if (!at_begin_) failed_ = true;
+        const uint32_t to = add();
+        if (at_begin_.value_or(false)) nodes_[from].links.push_back({to, Link::Needs::Begin});
+        return to;
+      }
+      case Regex::Kind::End: {
+        const uint32_t to = add();
+        nodes_[from].links.push_back({to, Link::Needs::End});
+        return to;
+      }
     }
+    return from;
   }
 
   std::optional<std::vector<CharDfa::State>> determined(uint32_t begin, uint32_t end) const {
@@ -87,8 +111,8 @@ class Nfa {
     std::map<std::vector<uint32_t>, uint32_t> known;
     std::vector<const std::vector<uint32_t>*> sets;
     std::vector<CharDfa::State> states;
-    const auto state_of = [&](std::vector<uint32_t> set) {
-      close(set);
+    const auto state_of = [&](std::vector<uint32_t> set, uint32_t bits) {
+      close(set, bits, end);
       const auto [found, fresh] =
           known.try_emplace(std::move(set), static_cast<uint32_t>(states.size()));
       if (fresh) {
@@ -98,7 +122,7 @@ class Nfa {
       }
       return found->second;
     };
-    state_of({begin});
+    state_of({begin}, 0);
     size_t work = 0;
     std::vector<Edge> edges;
     std::vector<char32_t> cuts;
@@ -121,7 +145,7 @@ class Nfa {
         }
         work += edges.size() + to.size();
         if (to.empty()) continue;
-        const uint32_t next = state_of(std::move(to));
+        const uint32_t next = state_of(std::move(to), kAfterBegin);
         states[i].arcs.push_back({cuts[c], cuts[c + 1] - 1, next});
         if (states.size() > kMostDfaStates || work > kMostNfaWork) return std::nullopt;
       }
@@ -145,15 +169,19 @@ class Nfa {
     return end;
   }
 
- private:
   // A Look restricts the whole rest of the text.
   uint32_t build_look(const Regex& sequence, size_t at, uint32_t from) {
     const Regex& look = sequence.parts[at];
-    Regex rest{.kind = Regex::Kind::Sequence};
-    rest.parts.assign(sequence.parts.begin() + static_cast<ptrdiff_t>(at) + 1,
-                      sequence.parts.end());
-    const auto after = CharDfa::of(rest);
-    auto seen = CharDfa::of(look.parts[0]);
+    Regex before{.kind = Regex::Kind::Sequence}, rest{.kind = Regex::Kind::Sequence};
+    const auto here = sequence.parts.begin() + static_cast<ptrdiff_t>(at);
+    before.parts.assign(sequence.parts.begin(), here);
+    rest.parts.assign(here + 1, sequence.parts.end());
+    const RegexLength length = length_of(before);
+    const std::optional<bool> at_begin = length.most == 0   ? at_begin_
+                                         : length.least > 0 ? std::optional(false)
+                                                            : std::nullopt;
+    const auto after = dfa_of(rest, at_begin);
+    auto seen = dfa_of(look.parts[0], at_begin);
     if (seen && look.least == 0) seen = seen->without();
     const auto both = after && seen ? after->with(*seen) : std::nullopt;
     if (!both) {
@@ -163,49 +191,55 @@ class Nfa {
     return build(*both, from);
   }
 
-  void close(std::vector<uint32_t>& set) const {
-    std::sort(set.begin(), set.end());
-    set.erase(std::unique(set.begin(), set.end()), set.end());
-    std::vector<uint32_t> todo = set;
-    std::vector<uint32_t> all = set;
-    while (!todo.empty()) {
-      const uint32_t n = todo.back();
-      todo.pop_back();
-      for (uint32_t next : nodes_[n].empty) {
-        if (seen_.size() < nodes_.size()) seen_.resize(nodes_.size());
-        if (seen_[next]) continue;
-        seen_[next] = true;
-        all.push_back(next);
-        todo.push_back(next);
+  static constexpr uint32_t kAfterBegin = 1, kAtEnd = 2;
+
+  // Adds the states that are reached without a character.
+  void close(std::vector<uint32_t>& set, uint32_t bits, uint32_t end) const {
+    if (seen_.size() < nodes_.size() * 4) seen_.resize(nodes_.size() * 4);
+    std::vector<uint32_t> all;  // state * 4 + bits
+    const auto reach = [&](uint32_t state, uint32_t with) {
+      const uint32_t place = state << 2 | with;
+      if (seen_[place]) return;
+      seen_[place] = true;
+      all.push_back(place);
+    };
+    for (uint32_t state : set) reach(state, bits);
+    for (size_t i = 0; i < all.size(); ++i) {
+      const uint32_t state = all[i] >> 2, here = all[i] & 3;
+      for (const Link& link : nodes_[state].links) {
+        if (link.needs == Link::Needs::Begin && (here & kAfterBegin)) continue;
+        reach(link.to, link.needs == Link::Needs::End ? here | kAtEnd : here);
       }
     }
-    for (uint32_t n : all) {
-      if (n < seen_.size()) seen_[n] = false;
-    }
-    std::sort(all.begin(), all.end());
-    all.erase(std::unique(all.begin(), all.end()), all.end());
-    // States that only lead on say nothing more than where they lead to; the end has no edges.
+    // States that only lead on say nothing more than where they lead to.
     set.clear();
-    for (uint32_t n : all) {
-      if (!nodes_[n].edges.empty() || nodes_[n].empty.empty()) set.push_back(n);
+    for (uint32_t place : all) {
+      seen_[place] = false;
+      const uint32_t state = place >> 2;
+      const bool reads = !nodes_[state].edges.empty() && !(place & kAtEnd);
+      if (reads || state == end) set.push_back(state);
     }
+    std::sort(set.begin(), set.end());
+    set.erase(std::unique(set.begin(), set.end()), set.end());
   }
 
+  std::optional<bool> at_begin_;
   std::vector<Node> nodes_;
   mutable std::vector<bool> seen_;
   bool failed_ = false;
 };
 
-}  // namespace
-
-std::optional<CharDfa> CharDfa::of(const Regex& regex) {
-  Nfa nfa;
+std::optional<CharDfa> Nfa::dfa_of(const Regex& regex, std::optional<bool> at_begin) {
+  Nfa nfa(at_begin);
   const uint32_t begin = nfa.add();
   const uint32_t last = nfa.build(regex, begin), end = nfa.add();
   nfa.link(last, end);
   auto states = nfa.determined(begin, end);
-  if (!states) return std::nullopt;
-  return of_states(std::move(*states));
+  return states ? CharDfa::of_states(std::move(*states)) : std::nullopt;
 }
+
+}  // namespace
+
+std::optional<CharDfa> CharDfa::of(const Regex& regex) { return Nfa::dfa_of(regex, true); }
 
 }  // namespace skald::grammar

@@ -47,6 +47,8 @@ const CharClass kLineBreaks = {{'\n', '\n'}, {'\r', '\r'}, {0x2028, 0x2029}};
 
 Regex one_of(char32_t c) { return make::one_of(CharClass{{c, c}}); }
 
+constexpr size_t kMostLooks = 50;
+
 class RegexParser {
  public:
   RegexParser(std::string_view text, const std::string& source, RegexMatch match)
@@ -55,30 +57,41 @@ class RegexParser {
   Regex parse() {
     Regex result = parse_choice(0);
     if (!cursor_.done()) cursor_.fail_here("unmatched )");
-    try {
-      result = place_anchors(result, match_);
-    } catch (const UnplacedAnchor&) {
-      cursor_.fail_at(0, "^ and $ in a part that is repeated a number of times are not supported");
-    }
     check_looks(result);
-    return result;
+    return whole_text(result, match_);
   }
 
  private:
+  static bool has_look(const Regex& regex) {
+    return regex.kind == Regex::Kind::Look ||
+           std::any_of(regex.parts.begin(), regex.parts.end(), has_look);
+  }
+
   // A lookahead must stand in an alternative itself, not in a group that is repeated or has
   // alternatives of its own.
   void check_looks(const Regex& regex) const {
-    const auto fails = [](const Regex& part) {
-      return part.kind != Regex::Kind::Look && has_look(part);
+    if (looks_ == 0) return;
+    if (looks_ > kMostLooks) {
+      cursor_.fail_at(look_, concat("more than ", kMostLooks, " lookaheads"));
+    }
+    const auto check_part = [&](const Regex& part) {
+      if (part.kind == Regex::Kind::Look) {
+        check_looks(part.parts[0]);
+      } else if (has_look(part)) {
+        cursor_.fail_at(look_, "lookahead is supported only at the top level of an alternative");
+      }
     };
-    const auto wrong = [&](const Regex& alternative) {
-      if (alternative.kind == Regex::Kind::Look) return false;
-      if (alternative.kind != Regex::Kind::Sequence) return has_look(alternative);
-      return std::any_of(alternative.parts.begin(), alternative.parts.end(), fails);
+    const auto check_alternative = [&](const Regex& alternative) {
+      if (alternative.kind == Regex::Kind::Sequence) {
+        std::for_each(alternative.parts.begin(), alternative.parts.end(), check_part);
+      } else {
+        check_part(alternative);
+      }
     };
-    const bool choice = regex.kind == Regex::Kind::Choice;
-    if (choice ? std::any_of(regex.parts.begin(), regex.parts.end(), wrong) : wrong(regex)) {
-      cursor_.fail_at(look_, "lookahead is supported only at the top level of an alternative");
+    if (regex.kind == Regex::Kind::Choice) {
+      std::for_each(regex.parts.begin(), regex.parts.end(), check_alternative);
+    } else {
+      check_alternative(regex);
     }
   }
 
@@ -162,10 +175,10 @@ class RegexParser {
       const bool seen = cursor_.starts("?=");
       cursor_.skip(2);
       look_ = begin;
-      Regex rest = place_anchors(parse_choice(groups + 1), RegexMatch::Begin);
-      if (!cursor_.take(")")) cursor_.fail_at(begin, "this ( is never closed");
+      ++looks_;
       Regex look{.kind = Regex::Kind::Look, .least = seen};
-      look.parts.push_back(std::move(rest));
+      look.parts.push_back(whole_text(parse_choice(groups + 1), RegexMatch::Begin));
+      if (!cursor_.take(")")) cursor_.fail_at(begin, "this ( is never closed");
       return look;
     }
     if (cursor_.take("?") && !cursor_.take(":")) {
@@ -292,7 +305,8 @@ class RegexParser {
 
   Cursor cursor_;
   RegexMatch match_;
-  size_t look_ = 0;  // place of the last lookahead
+  size_t look_ = 0;   // place of the last lookahead
+  size_t looks_ = 0;  // each restricts all that follows, by an automaton of its own
 };
 
 uint64_t add(uint64_t a, uint64_t b) { return a > UINT64_MAX - b ? UINT64_MAX : a + b; }
@@ -400,7 +414,9 @@ std::optional<Regex> with_length(const Regex& regex, uint64_t least, uint64_t mo
 
 NodeId add_regex(Rules& rules, const Regex& regex, const WriteChars& write) {
   if (regex.kind == Regex::Kind::Class) return write(rules, regex.chars);
-  check(regex.kind != Regex::Kind::Look, "an expression without lookahead");
+  check(regex.kind != Regex::Kind::Look && regex.kind != Regex::Kind::Begin &&
+            regex.kind != Regex::Kind::End,
+        "an expression without lookahead and anchors");
   std::vector<NodeId> parts;
   parts.reserve(regex.parts.size());
   for (const Regex& part : regex.parts) parts.push_back(add_regex(rules, part, write));
@@ -414,9 +430,12 @@ Rules regex_rules(std::string_view text, const std::string& source) {
   rules.root = rules.add(source);
   const Regex regex = parse_regex(text, source, RegexMatch::Whole);
   const WriteChars write = [](Rules& r, const CharClass& chars) { return r.one_of(chars); };
-  if (has_look(regex)) {
+  if (needs_automaton(regex)) {
     const auto dfa = CharDfa::of(regex);
-    if (!dfa) fail(Exit::Usage, source, ": the lookahead makes the expression too large");
+    if (!dfa) {
+      fail(Exit::Usage, source,
+           ": lookahead, or a ^ or $ in the middle, makes the expression too large; simplify it");
+    }
     rules.define(rules.root, dfa->add_to(rules, write));
   } else {
     rules.define(rules.root, add_regex(rules, regex, write));

@@ -21,7 +21,7 @@ namespace skald::grammar {
 // A parsed expression, before it becomes rules. Its lengths can be computed and restricted.
 struct Regex {
   // Look: whether the rest of the text matches `parts[0]` as a whole; least = 0: must not.
-  // Begin, End: ^ and $; a parsed expression has none.
+  // Begin, End: ^ and $ that stand inside an alternative.
   enum class Kind : uint8_t { Class, Sequence, Choice, Repeat, Look, Begin, End };
   Kind kind = Kind::Sequence;
   CharClass chars = {};          // Class
@@ -39,11 +39,12 @@ Regex repeat(Regex part, uint32_t least, uint32_t most);
 enum class RegexMatch : uint8_t {
   Whole,     // the text is a match
   Anywhere,  // the text contains a match; ^ and $ restrict the place (JSON schema's patterns)
-  Begin,     // as Anywhere, but the match is at the begin
+  Begin,  // the text begins with a match; ^ is the begin of the text that surrounds it (lookahead)
 };
 
-// True if the expression contains a Look, which add_regex() refuses and CharDfa understands.
-bool has_look(const Regex& regex);
+// True if the expression contains a Look, Begin or End, which add_regex() refuses and CharDfa
+// understands.
+bool needs_automaton(const Regex& regex);
 
 // Throws Error(Exit::Usage) with the position in `source`.
 Regex parse_regex(std::string_view text, const std::string& source, RegexMatch match);

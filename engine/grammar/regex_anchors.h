@@ -1,14 +1,12 @@
-// ^ and $ in a parsed expression become part of its structure.
+// What may stand before and after a match becomes part of the expression.
 #pragma once
 
 #include "engine/grammar/regex.h"
 
 namespace skald::grammar {
 
-// Thrown where an anchor stands in a part that is repeated a number of times.
-struct UnplacedAnchor {};
-
-// The same texts without Begin and End, with what may stand before and after a match.
-Regex place_anchors(const Regex& regex, RegexMatch match);
+// An expression for the whole text. ^ at an alternative's begin and $ at its end disappear; others
+// stay, and CharDfa understands them.
+Regex whole_text(const Regex& regex, RegexMatch match);
 
 }  // namespace skald::grammar

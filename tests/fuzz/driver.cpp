@@ -2,11 +2,15 @@
 // feeds them to the target for some seconds.
 //   TARGET SEEDS SECONDS [SEED]
 //   TARGET FILE        feeds that file alone, to see a finding again
-// The current input is kept in TARGET.input, for a look after a crash.
+// The current input is kept in TARGET.input, for a look after a crash. An input that takes more
+// than kMostSeconds is a finding too.
 #include "tests/fuzz/driver.h"
+
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -14,6 +18,7 @@
 #include <iterator>
 #include <random>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace {
@@ -22,6 +27,13 @@ namespace fs = std::filesystem;
 using Random = std::mt19937_64;
 
 constexpr size_t kMostBytes = size_t{1} << 16;
+constexpr unsigned kMostSeconds = 20;  // under sanitizers, on a busy machine
+
+extern "C" void stop_slow_input(int) {
+  constexpr std::string_view kText = "an input takes more than 20 s\n";
+  if (write(STDERR_FILENO, kText.data(), kText.size()) < 0) _exit(2);
+  _exit(1);
+}
 
 std::string read_file(const fs::path& path) {
   std::ifstream in(path, std::ios::binary);
@@ -87,12 +99,16 @@ void change_once(std::string& data, const std::vector<std::string>& seeds, Rando
 int feed(const std::string& data) {
   // Memory of its own, so that a read past the end is one.
   const std::vector<uint8_t> bytes(data.begin(), data.end());
-  return LLVMFuzzerTestOneInput(bytes.data(), bytes.size());
+  alarm(kMostSeconds);
+  const int result = LLVMFuzzerTestOneInput(bytes.data(), bytes.size());
+  alarm(0);
+  return result;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
+  std::signal(SIGALRM, stop_slow_input);
   if (argc == 2) return feed(read_file(argv[1]));
   if (argc < 3) {
     std::fprintf(stderr, "usage: %s SEEDS SECONDS [SEED] | %s FILE\n", argv[0], argv[0]);

@@ -15,13 +15,20 @@ using grammar::regex_rules;
 using grammar::RegexMatch;
 
 TEST_CASE("regular expressions match the same texts as std::regex") {
-  const char* const expressions[] = {
-      "abc",           "a|b|cd",       "(a|b)*c",   "a{2,3}b?",   "[a-c]+[^a-c]",  "\\d+\\.\\d*",
-      "\\w+\\s\\w+",   "(?:ab){2}",    "a.c",       "a*?b+?",     "^ab$",          "^a|b$",
-      "[\\d\\-x]+",    "\\x41\\u0042", "x{0}y",     "a{2,}",      "(a(b(c)?)?)?",  "[.*+]\\.",
-      "\\(\\[\\]\\)",  "a||b",         "[^\\s]\\S", "(a*)*b",     "[a-]",          "\\D\\W",
-      "(^a|b$)c?",     "(^|x)a",       "(a$|bc?)",  "(?!ab)\\w+", "a(?=b)\\w\\w?", "(?:^a|^b)+c?",
-      "a?(?!1)(?!x).", "(^a$|^bc$)"};
+  const char* const expressions[] = {"abc",           "a|b|cd",         "(a|b)*c",
+                                     "a{2,3}b?",      "[a-c]+[^a-c]",   "\\d+\\.\\d*",
+                                     "\\w+\\s\\w+",   "(?:ab){2}",      "a.c",
+                                     "a*?b+?",        "^ab$",           "^a|b$",
+                                     "[\\d\\-x]+",    "\\x41\\u0042",   "x{0}y",
+                                     "a{2,}",         "(a(b(c)?)?)?",   "[.*+]\\.",
+                                     "\\(\\[\\]\\)",  "a||b",           "[^\\s]\\S",
+                                     "(a*)*b",        "[a-]",           "\\D\\W",
+                                     "(^a|b$)c?",     "(^|x)a",         "(a$|bc?)",
+                                     "(?!ab)\\w+",    "a(?=b)\\w\\w?",  "(?:^a|^b)+c?",
+                                     "a?(?!1)(?!x).", "(^a$|^bc$)",     "(^a|b){2,4}",
+                                     "(?:^a|b$|c)*",  "a(b$|c)?1?",     "(?=^a)\\w+",
+                                     "(?=a)^abc?",    "(?=ab$|b)..?",   "(a$)?(^b)?(c|$)",
+                                     "((^|a)(b|$))*", "a(?=b(?=c))\\w+"};
   const std::string alphabet = "abc1.x- A(";
   size_t matched = 0;
   for (const char* expression : expressions) {
@@ -58,6 +65,23 @@ TEST_CASE("classes and dots match whole characters") {
   CHECK(read(regex_rules("(?<year>\\d{4})-(?P<m>\\d\\d)", "r"), "2024-12").whole);
 }
 
+// std::regex takes the lookahead's own begin for it.
+TEST_CASE("^ in a lookahead is the text's begin") {
+  CHECK(read(regex_rules("a(?!^b)b?c*", "r"), "abc").whole);
+  CHECK(!read(regex_rules("a(?=^b)b|c", "r"), "a").alive);
+  CHECK(read(regex_rules("(?=^a)ab", "r"), "ab").whole);
+}
+
+TEST_CASE("an expression with many anchors takes no more time than its automaton") {
+  std::string text;
+  for (int i = 0; i < 200; ++i)
+    text += "x|[^\\s]+?\\.(a|b{2,})?$y?";  // exponential as alternatives
+  CHECK(read(regex_rules(text, "r"), "c.bbb").whole);
+  std::string looks;
+  for (int i = 0; i < 51; ++i) looks += "(?=a)";
+  CHECK(has(error_text([&] { regex_rules(looks, "r"); }, Exit::Usage), "more than 50 lookaheads"));
+}
+
 TEST_CASE("an unsupported part of an expression is an error that gives its column") {
   const struct {
     const char* text;
@@ -78,7 +102,8 @@ TEST_CASE("an unsupported part of an expression is an error that gives its colum
       {"[]", "contains no character"},
       {"[b-a]", "ends before"},
       {"[\\d-z]", "must go from one character"},
-      {"(^a|b){2,4}", "^ and $ in a part that is repeated a number of times"},
+      {"a?(?=^b)b", "makes the expression too large"},
+      {"(?=(a(?!b)|c)d)..", "lookahead is supported only at the top level"},
       {"\\", "nothing follows"},
       {"\\y", "unknown escape"},
       {"a{3,2}", "at least 3"},
