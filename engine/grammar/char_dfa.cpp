@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <tuple>
 #include <unordered_map>
 
 #include "engine/grammar/utf8_ranges.h"
@@ -19,6 +18,28 @@ void add_arc(std::vector<CharDfa::Arc>& arcs, CharDfa::Arc arc) {
   } else {
     arcs.push_back(arc);
   }
+}
+
+uint64_t hash_of(uint64_t seed, const std::vector<CharDfa::Arc>& arcs) {
+  uint64_t sum = seed;
+  for (const CharDfa::Arc& arc : arcs) {
+    for (const uint64_t part : {uint64_t{arc.first} << 32 | arc.last, uint64_t{arc.to}}) {
+      sum = (sum ^ part) * 0x9E3779B97F4A7C15u;
+      sum ^= sum >> 29;
+    }
+  }
+  return sum;
+}
+
+struct HashState {
+  size_t operator()(const CharDfa::State& state) const { return hash_of(state.ends, state.arcs); }
+};
+
+// A state's arcs, with its targets replaced by their groups.
+void arcs_by_group(const CharDfa::State& state, const std::vector<uint32_t>& group,
+                   std::vector<CharDfa::Arc>& arcs) {
+  arcs.clear();
+  for (const CharDfa::Arc& arc : state.arcs) add_arc(arcs, {arc.first, arc.last, group[arc.to]});
 }
 
 }  // namespace
@@ -64,33 +85,75 @@ CharDfa CharDfa::of_texts(std::vector<std::string> texts) {
   return result;
 }
 
-// Merges equal states of an automaton without loops, in which a state stands before those that it
-// leads to.
-void CharDfa::merge_tails() {
-  const auto hash = [](const State& state) {
-    size_t sum = state.ends;
-    for (const Arc& arc : state.arcs) {
-      sum = (sum ^ (size_t{arc.first} << 32 | arc.to)) * 0x9E3779B97F4A7C15u;
-      sum ^= sum >> 29;
+// Merges states that are equal once the states behind them are merged. Returns whether that may
+// have left some: states in a loop are compared only where each leads to itself.
+bool CharDfa::merge_tails() {
+  enum class Place : uint8_t { Unseen, Open, Closed };
+  constexpr uint32_t kItself = UINT32_MAX;
+  std::unordered_map<State, uint32_t, HashState> known(states_.size());
+  std::vector<Place> place(states_.size(), Place::Unseen);
+  std::vector<uint32_t> group(states_.size());
+  std::vector<std::pair<uint32_t, size_t>> path;  // a state and the arc to go on with
+  size_t loops = 0;                               // states that lead to themselves
+  bool more = false;
+  State key;
+  const auto close = [&](uint32_t at) {
+    place[at] = Place::Closed;
+    key.ends = states_[at].ends;
+    arcs_by_group(states_[at], group, key.arcs);
+    const bool loop =
+        std::any_of(key.arcs.begin(), key.arcs.end(), [&](const Arc& arc) { return arc.to == at; });
+    State same = key;
+    for (Arc& arc : same.arcs) {
+      if (arc.to == at) arc.to = kItself;
     }
-    return sum;
+    group[at] = known.try_emplace(std::move(same), at).first->second;
+    if (!loop || group[at] != at) return;
+    ++loops;
+    known.try_emplace(key, at);  // a state that is not in the loop but leads as it does
   };
-  std::unordered_map<State, uint32_t, decltype(hash)> known(states_.size(), hash);
-  std::vector<uint32_t> numbers(states_.size());
-  for (size_t i = states_.size(); i-- > 0;) {
-    for (Arc& arc : states_[i].arcs) arc.to = numbers[arc.to];
-    numbers[i] = known.try_emplace(states_[i], static_cast<uint32_t>(i)).first->second;
+  const auto open = [&](uint32_t at) {
+    place[at] = Place::Open;
+    group[at] = at;
+    path.emplace_back(at, 0);
+  };
+  if (!states_.empty()) open(0);
+  while (!path.empty()) {
+    auto& [at, next] = path.back();
+    if (next == states_[at].arcs.size()) {
+      close(at);
+      path.pop_back();
+      continue;
+    }
+    const uint32_t to = states_[at].arcs[next++].to;
+    if (place[to] == Place::Unseen) {
+      open(to);
+    } else if (place[to] == Place::Open && to != at) {
+      more = true;
+    }
   }
-  // The numbers of the states that are left.
+  keep_groups(group);
+  return more || loops > 1;
+}
+
+// Keeps one state of each group, which group[i] names for state i.
+void CharDfa::keep_groups(const std::vector<uint32_t>& group) {
+  constexpr uint32_t kNone = UINT32_MAX;
+  std::vector<uint32_t> number(states_.size(), kNone), numbers(states_.size()), firsts;
+  for (uint32_t i = 0; i < states_.size(); ++i) {
+    uint32_t& n = number[group[i]];
+    if (n == kNone) {
+      n = static_cast<uint32_t>(firsts.size());
+      firsts.push_back(i);
+    }
+    numbers[i] = n;
+  }
   std::vector<State> kept;
-  std::vector<uint32_t> places(states_.size());
-  for (size_t i = 0; i < states_.size(); ++i) {
-    if (numbers[i] != i) continue;
-    places[i] = static_cast<uint32_t>(kept.size());
-    kept.push_back(std::move(states_[i]));
-  }
-  for (State& state : kept) {
-    for (Arc& arc : state.arcs) arc.to = places[arc.to];
+  kept.reserve(firsts.size());
+  for (const uint32_t first : firsts) {
+    State& state = kept.emplace_back();
+    state.ends = states_[first].ends;
+    arcs_by_group(states_[first], numbers, state.arcs);
   }
   states_ = std::move(kept);
 }
@@ -230,50 +293,43 @@ void CharDfa::trim() {
 
 // Moore's algorithm: groups of states that behave the same are split until nothing changes.
 void CharDfa::minimize() {
-  if (states_.size() < 2) return;
-  std::vector<uint32_t> group(states_.size());
+  if (states_.size() < 2 || !merge_tails()) return;
+  constexpr int kMostRounds = 100;  // each costs a pass; unmerged states are correct too
+  std::vector<uint32_t> group(states_.size()), next(states_.size());
   for (size_t i = 0; i < states_.size(); ++i) group[i] = states_[i].ends;
   size_t groups = 0;
-  constexpr int kMostRounds = 100;  // each costs a pass; what is left unmerged stays correct
-  int round = 0;
-  std::vector<uint32_t> previous;
-  for (;; ++round) {
-    std::map<std::pair<uint32_t, std::vector<Arc>>, uint32_t,
-             decltype([](const auto& a, const auto& b) {
-               if (a.first != b.first) return a.first < b.first;
-               return std::lexicographical_compare(
-                   a.second.begin(), a.second.end(), b.second.begin(), b.second.end(),
-                   [](const Arc& x, const Arc& y) {
-                     return std::tie(x.first, x.last, x.to) < std::tie(y.first, y.last, y.to);
-                   });
-             })>
-        known;
-    std::vector<uint32_t> next(states_.size());
+  std::vector<State> behaviour;  // of each new group
+  std::vector<uint32_t> before;  // the old group of each new group
+  std::unordered_multimap<uint64_t, uint32_t> known;
+  State state;
+  for (int round = 0;; ++round) {
+    behaviour.clear();
+    before.clear();
+    known.clear();
     for (size_t i = 0; i < states_.size(); ++i) {
-      std::vector<Arc> arcs;
-      for (const Arc& arc : states_[i].arcs) add_arc(arcs, {arc.first, arc.last, group[arc.to]});
-      next[i] = known.try_emplace({group[i], std::move(arcs)}, known.size()).first->second;
+      arcs_by_group(states_[i], group, state.arcs);
+      const uint64_t hash = hash_of(group[i], state.arcs);
+      auto [at, end] = known.equal_range(hash);
+      while (at != end &&
+             (before[at->second] != group[i] || behaviour[at->second].arcs != state.arcs))
+        ++at;
+      if (at != end) {
+        next[i] = at->second;
+        continue;
+      }
+      next[i] = static_cast<uint32_t>(behaviour.size());
+      known.emplace(hash, next[i]);
+      behaviour.push_back(state);
+      before.push_back(group[i]);
     }
-    const bool stable = known.size() == groups;
-    groups = known.size();
-    group = std::move(next);
+    const bool stable = behaviour.size() == groups;
+    groups = behaviour.size();
+    group.swap(next);
+    if (groups == states_.size()) return;
     if (stable) break;
-    if (round >= kMostRounds || groups == states_.size()) return;
+    if (round >= kMostRounds) return;
   }
-  if (groups == states_.size()) return;
-  // The begin's group comes first because state 0 was numbered first.
-  std::vector<State> merged(groups);
-  std::vector<bool> done(groups);
-  for (size_t i = 0; i < states_.size(); ++i) {
-    if (done[group[i]]) continue;
-    done[group[i]] = true;
-    State& state = merged[group[i]];
-    state.ends = states_[i].ends;
-    for (const Arc& arc : states_[i].arcs) {
-      add_arc(state.arcs, {arc.first, arc.last, group[arc.to]});
-    }
-  }
-  states_ = std::move(merged);
+  keep_groups(group);
 }
 
 bool CharDfa::matches(std::string_view text) const {

@@ -50,7 +50,8 @@ class CharDfa {
  private:
   void trim();
   void minimize();
-  void merge_tails();
+  bool merge_tails();
+  void keep_groups(const std::vector<uint32_t>& group);
 
   std::vector<State> states_;
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/base/error.h"
+#include "engine/grammar/utf8_ranges.h"
 
 namespace skald::grammar {
 namespace {
@@ -15,6 +16,13 @@ constexpr size_t kManyEscapes = 4096;
 Masks::Masks(std::shared_ptr<const Automaton> automaton,
              std::shared_ptr<const Vocabulary> vocabulary, MaskLimits limits)
     : vocabulary_(std::move(vocabulary)), stacks_(std::move(automaton)), limits_(limits) {}
+
+void Masks::add_escapes(const Trie& trie, uint32_t node, SetId set, std::vector<Escape>& escapes) {
+  if (!stacks_.leaves_hole(set) || trie.nodes[node].end == node + 1) return;
+  for (const Item& item : stacks_.items(set)) {
+    if (item.state == kEnded && item.below != kBottom) escapes.push_back({item.below, node, &trie});
+  }
+}
 
 void Masks::walk(const Trie& trie, uint32_t begin, uint32_t end, uint32_t depth, SetId set,
                  TokenMask& mask, std::vector<Escape>& escapes) {
@@ -33,12 +41,58 @@ void Masks::walk(const Trie& trie, uint32_t begin, uint32_t end, uint32_t depth,
       const auto id = static_cast<size_t>(trie.tokens[t]);
       mask[id / 64] |= uint64_t{1} << (id % 64);
     }
-    if (stacks_.leaves_hole(next) && node.end > n + 1) {
-      for (const Item& item : stacks_.items(next)) {
-        if (item.state == kEnded && item.below != kBottom) escapes.push_back({item.below, n});
+    add_escapes(trie, n, next, escapes);
+    n = stacks_.only_ended(next) ? node.end : n + 1;
+  }
+}
+
+void Masks::walk_all(SetId set, TokenMask& mask, std::vector<Escape>& escapes) {
+  for (const Trie* trie : {&vocabulary_->plain_trie(), &vocabulary_->other_trie()}) {
+    walk(*trie, 0, static_cast<uint32_t>(trie->size()), 0, set, mask, escapes);
+  }
+}
+
+void Masks::walk_unusual(SetId set, SetId usual, TokenMask& mask, std::vector<Escape>& escapes) {
+  const Trie& trie = vocabulary_->plain_trie();
+  const auto remove = [&](uint32_t from, uint32_t to) {  // the tokens of these nodes
+    for (uint32_t t = trie.nodes[from].first_token; t < trie.nodes[to].first_token; ++t) {
+      const auto id = static_cast<size_t>(trie.tokens[t]);
+      mask[id / 64] &= ~(uint64_t{1} << (id % 64));
+    }
+  };
+  path_.resize(vocabulary_->longest_token() + 1);
+  missing_.resize(path_.size());
+  path_[0] = set;
+  missing_[0] = 0;
+  for (uint32_t n = 0; n < trie.size();) {
+    const TrieNode& node = trie.nodes[n];
+    const SetId from = path_[node.depth - 1];
+    const int missing = missing_[node.depth - 1];
+    const bool begins = missing == 0;  // a character
+    const int left = begins ? utf8_length(node.byte) - 1 : missing - 1;
+    const SetId next = stacks_.step(from, node.byte);
+    if (begins && left > 0) {
+      SetId after = usual;
+      bool known = true;
+      if (lead_step(from, node.byte, after, known)) {
+        n = node.end;
+        continue;
       }
     }
-    n = stacks_.only_ended(next) ? node.end : n + 1;
+    if (next == kDead || (left == 0 && next == usual)) {
+      if (next == kDead) remove(n, node.end);
+      n = node.end;
+      continue;
+    }
+    path_[node.depth] = next;
+    missing_[node.depth] = static_cast<uint8_t>(left);
+    add_escapes(trie, n, next, escapes);
+    if (stacks_.only_ended(next)) {
+      remove(n + 1, node.end);
+      n = node.end;
+    } else {
+      ++n;
+    }
   }
 }
 
@@ -58,21 +112,56 @@ bool Masks::same_step(SetId set, int first, int last, int more, SetId& next, boo
   return true;
 }
 
-bool Masks::plain_step(SetId set, SetId& next) {
-  bool known = false;
+bool Masks::lead_step(SetId set, int lead, SetId& next, bool& known) {
+  if (lead < 0x80) return same_step(set, lead, lead, 0, next, known);
+  const SetId after = stacks_.step(set, static_cast<uint8_t>(lead));
   const auto same = [&](SetId from, int first, int last, int more) {
     return same_step(from, first, last, more, next, known);
   };
-  const auto after = [&](int lead) { return stacks_.step(set, static_cast<uint8_t>(lead)); };
-  const SetId e2 = after(0xE2), e280 = stacks_.step(e2, 0x80);
-  // The well-formed UTF-8 of all plain characters by first byte. E2 80 A8 and A9 are line breaks
-  // and therefore not plain.
-  return same(set, 0x20, 0x21, 0) && same(set, 0x23, 0x5B, 0) && same(set, 0x5D, 0x7E, 0) &&
-         same(set, 0xC2, 0xDF, 1) && same(after(0xE0), 0xA0, 0xBF, 1) && same(set, 0xE1, 0xE1, 2) &&
-         same(e280, 0x80, 0xA7, 0) && same(e280, 0xAA, 0xBF, 0) && same(e2, 0x81, 0xBF, 1) &&
-         same(set, 0xE3, 0xEC, 2) && same(after(0xED), 0x80, 0x9F, 1) && same(set, 0xEE, 0xEF, 2) &&
-         same(after(0xF0), 0x90, 0xBF, 2) && same(set, 0xF1, 0xF3, 3) &&
-         same(after(0xF4), 0x80, 0x8F, 2);
+  switch (lead) {
+    case 0xE0:
+      return same(after, 0xA0, 0xBF, 1);
+    case 0xE2: {  // E2 80 A8 and A9 are line breaks and therefore not plain
+      const SetId e280 = stacks_.step(after, 0x80);
+      return same(e280, 0x80, 0xA7, 0) && same(e280, 0xAA, 0xBF, 0) && same(after, 0x81, 0xBF, 1);
+    }
+    case 0xED:
+      return same(after, 0x80, 0x9F, 1);
+    case 0xF0:
+      return same(after, 0x90, 0xBF, 2);
+    case 0xF4:
+      return same(after, 0x80, 0x8F, 2);
+    default:
+      return same(after, 0x80, 0xBF, utf8_length(static_cast<uint8_t>(lead)) - 2);
+  }
+}
+
+bool Masks::plain_step(SetId set, SetId& next) {
+  const std::array<uint8_t, 256>& byte_class = stacks_.automaton().byte_class();
+  // Bytes of one run are followed by the same bytes.
+  constexpr struct {
+    int first, last;
+  } kRuns[] = {{0x20, 0x21}, {0x23, 0x5B}, {0x5D, 0x7E}, {0xC2, 0xDF}, {0xE0, 0xE0},
+               {0xE1, 0xE1}, {0xE2, 0xE2}, {0xE3, 0xEC}, {0xED, 0xED}, {0xEE, 0xEF},
+               {0xF0, 0xF0}, {0xF1, 0xF3}, {0xF4, 0xF4}};
+  bool known = false;
+  for (const auto& run : kRuns) {
+    for (int lead = run.first; lead <= run.last; ++lead) {
+      if (lead > run.first && byte_class[lead] == byte_class[lead - 1]) continue;
+      if (!lead_step(set, lead, next, known)) return false;
+    }
+  }
+  return true;
+}
+
+SetId Masks::usual_set(SetId set) {
+  if (vocabulary_->longest_plain() == 0) return kDead;
+  // A character that no schema names.
+  SetId usual = set;
+  for (const uint8_t byte : {0xE3, 0x8D, 0xBF}) usual = stacks_.step(usual, byte);
+  if (usual == kDead || stacks_.leaves_hole(usual)) return kDead;
+  SetId next = kDead;
+  return plain_step(usual, next) && next == usual ? usual : kDead;
 }
 
 int Masks::plain_ahead(SetId set) {
@@ -93,15 +182,21 @@ const Masks::Local& Masks::local(SetId set) {
   if (known != locals_.end()) return known->second;
   Local local;
   local.mask.resize(vocabulary_->words());
-  local.trie = &vocabulary_->all();
-  const int plain = plain_ahead(set);
-  if (plain > 0) {
+  const Trie& others = vocabulary_->other_trie();
+  const auto walk_others = [&] {
+    walk(others, 0, static_cast<uint32_t>(others.size()), 0, set, local.mask, local.escapes);
+  };
+  if (const int plain = plain_ahead(set); plain > 0) {
     local.mask = vocabulary_->plain(plain);
-    local.trie = &vocabulary_->not_plain();
+    walk_others();
+  } else if (const SetId usual = usual_set(set); usual != kDead) {
+    local.mask = vocabulary_->plain(vocabulary_->longest_plain());
+    walk_unusual(set, usual, local.mask, local.escapes);
+    walk_others();
+  } else {
+    walk_all(set, local.mask, local.escapes);
   }
-  walk(*local.trie, 0, static_cast<uint32_t>(local.trie->size()), 0, set, local.mask,
-       local.escapes);
-  if (local.escapes.size() > kManyEscapes) local = {};
+  if (local.escapes.size() > kManyEscapes) local = {.cached = false};
   return locals_.emplace(set, std::move(local)).first->second;
 }
 
@@ -114,20 +209,19 @@ std::span<const uint64_t> Masks::mask(SetId set) {
   std::vector<Escape> escapes;
   std::set<Ahead> seen;
   std::vector<Ahead> todo;
-  const auto go_on = [&](const Trie* trie, std::span<const Escape> at) {
+  const auto go_on = [&](std::span<const Escape> at) {
     for (const Escape& escape : at) {
-      const Ahead ahead{below[escape.hole - hole(0)], trie, escape.node};
+      const Ahead ahead{below[escape.hole - hole(0)], escape.trie, escape.node};
       if (seen.insert(ahead).second) todo.push_back(ahead);
     }
   };
-  const Trie& all = vocabulary_->all();
   const SetId over = stacks_.over_holes(set, vocabulary_->longest_token(), below);
   const Local* place = over == kDead ? nullptr : &local(over);
-  if (place && place->trie) {
+  if (place && place->cached) {
     mask = place->mask;
-    go_on(place->trie, place->escapes);
+    go_on(place->escapes);
   } else {
-    walk(all, 0, static_cast<uint32_t>(all.size()), 0, set, mask, escapes);
+    walk_all(set, mask, escapes);
   }
   while (!todo.empty()) {
     const Ahead ahead = todo.back();
@@ -137,7 +231,7 @@ std::span<const uint64_t> Masks::mask(SetId set) {
     escapes.clear();
     walk(*ahead.trie, ahead.node + 1, node.end, node.depth, on == kDead ? ahead.set : on, mask,
          escapes);
-    go_on(ahead.trie, escapes);
+    go_on(escapes);
   }
   if (stacks_.may_end(set)) {
     for (int32_t id : vocabulary_->ends()) {

@@ -53,11 +53,11 @@ class Masks {
  private:
   struct Escape {
     uint32_t hole, node;  // at `node` the rule can end and `hole` takes over
-    auto operator<=>(const Escape&) const = default;
+    const Trie* trie;     // of the node
   };
   struct Local {
     TokenMask mask;
-    const Trie* trie = nullptr;  // the trie of the nodes; nullptr: too many escapes, not cached
+    bool cached = true;  // false: too many escapes
     std::vector<Escape> escapes;
   };
   struct Ahead {
@@ -72,12 +72,22 @@ class Masks {
   // bytes of the node above them, which has depth `depth`.
   void walk(const Trie& trie, uint32_t begin, uint32_t end, uint32_t depth, SetId set,
             TokenMask& mask, std::vector<Escape>& escapes);
+  void walk_all(SetId set, TokenMask& mask, std::vector<Escape>& escapes);
+  void add_escapes(const Trie& trie, uint32_t node, SetId set, std::vector<Escape>& escapes);
+  // Removes from `mask`, which has all plain tokens, those that `set` does not allow. `usual` is
+  // where most plain characters lead from `set`, and all plain characters lead from `usual`.
+  void walk_unusual(SetId set, SetId usual, TokenMask& mask, std::vector<Escape>& escapes);
+  // Such a set for walk_unusual(), or kDead.
+  SetId usual_set(SetId set);
   // The number of plain characters that are certain to be possible, if each position allows all or
   // no plain characters; -1 otherwise.
   int plain_ahead(SetId set);
   // The set that every plain character leads to (kDead: none is possible). Returns false if plain
   // characters lead to different sets.
   bool plain_step(SetId set, SetId& next);
+  // The same for the plain characters that begin with one byte, and for all texts of `more` + 1
+  // bytes, of which the first is one of `first` to `last`. If `known`, they must lead to `next`.
+  bool lead_step(SetId set, int lead, SetId& next, bool& known);
   bool same_step(SetId set, int first, int last, int more, SetId& next, bool& known);
 
   std::shared_ptr<const Vocabulary> vocabulary_;
@@ -87,7 +97,8 @@ class Masks {
   std::unordered_map<SetId, TokenMask> masks_;
   std::set<SetId*> roots_;
   std::mutex mutex_;
-  std::vector<SetId> path_;  // scratch of walk()
+  std::vector<SetId> path_;       // scratch of a walk: the set after each byte
+  std::vector<uint8_t> missing_;  // and the bytes that the character there lacks
 };
 
 }  // namespace skald::grammar

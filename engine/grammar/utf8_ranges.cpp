@@ -81,7 +81,7 @@ bool decode_utf8(std::string_view text, size_t& at, char32_t& c) {
   const auto byte = [&](size_t i) { return static_cast<uint8_t>(text[i]); };
   if (at >= text.size()) return false;
   const uint8_t lead = byte(at);
-  const int length = lead < 0x80 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
+  const int length = utf8_length(lead);
   if ((lead >= 0x80 && lead < 0xC2) || lead > 0xF4 ||
       text.size() - at < static_cast<size_t>(length)) {
     return false;

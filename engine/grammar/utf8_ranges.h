@@ -21,6 +21,11 @@ struct Utf8Range {
 
 std::vector<Utf8Range> utf8_ranges(const CharClass& normalized_chars);
 
+// The bytes of a character of valid UTF-8 that begins with `lead`.
+constexpr int utf8_length(uint8_t lead) {
+  return lead < 0x80 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
+}
+
 int encode_utf8(char32_t c, uint8_t bytes[4]);  // returns the number of bytes
 void append_utf8(char32_t c, std::string& text);
 

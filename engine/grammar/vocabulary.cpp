@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kLongestToken = 4096;  // bytes; longer tokens are never allowed
 constexpr size_t kMostBytes = size_t{1} << 30;
-constexpr int kLongestPlain = 64;  // characters; longer plain tokens are treated like others
+constexpr int kLongestPlain = 64;  // characters; longer plain tokens stand with the others
 
 // `ids` are sorted by their bytes.
 Trie make_trie(const Vocabulary& vocabulary, std::span<const int32_t> ids) {
@@ -103,7 +103,7 @@ Vocabulary::Vocabulary(std::span<const std::string_view> bytes, std::span<const 
   }
   std::sort(ends_.begin(), ends_.end());
 
-  std::vector<int32_t> ids, others;
+  std::vector<int32_t> ids, plain_ids, other_ids;
   std::vector<std::pair<int, int32_t>> plain;  // characters, token
   for (int32_t id = 0; static_cast<size_t>(id) < size(); ++id) {
     const std::string_view token = this->bytes(id);
@@ -116,12 +116,13 @@ Vocabulary::Vocabulary(std::span<const std::string_view> bytes, std::span<const 
     const int length = plain_length(this->bytes(id));
     if (length > 0 && length <= kLongestPlain) {
       plain.emplace_back(length, id);
+      plain_ids.push_back(id);
     } else {
-      others.push_back(id);
+      other_ids.push_back(id);
     }
   }
-  all_ = make_trie(*this, ids);
-  not_plain_ = make_trie(*this, others);
+  plain_trie_ = make_trie(*this, plain_ids);
+  other_trie_ = make_trie(*this, other_ids);
   std::sort(plain.begin(), plain.end());
   const int longest = plain.empty() ? 0 : plain.back().first;
   size_t next = 0;

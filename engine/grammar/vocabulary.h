@@ -4,8 +4,8 @@
 //
 // "Plain" tokens consist of whole characters that every JSON string may contain: no control
 // characters, line breaks, quotes, backslashes or parts of characters. Most of a vocabulary is
-// plain. Inside a string, all plain tokens of up to a number of characters are allowed at once,
-// without a walk.
+// plain, so plain tokens have a trie of their own: inside a string, all of up to a number of
+// characters are allowed at once, without a walk.
 #pragma once
 
 #include <cstdint>
@@ -48,8 +48,8 @@ class Vocabulary {
   std::span<const int32_t> ends() const { return ends_; }
   bool is_end(int32_t id) const;
 
-  const Trie& all() const { return all_; }
-  const Trie& not_plain() const { return not_plain_; }
+  const Trie& plain_trie() const { return plain_trie_; }
+  const Trie& other_trie() const { return other_trie_; }
   int longest_plain() const { return static_cast<int>(plain_.size()); }  // characters
   // The plain tokens of at most `characters` characters, for 1 to longest_plain().
   const TokenMask& plain(int characters) const { return plain_[characters - 1]; }
@@ -60,7 +60,7 @@ class Vocabulary {
   std::vector<uint32_t> offsets_;  // [size + 1] into text_
   std::vector<int32_t> ends_;
   std::vector<TokenMask> plain_;
-  Trie all_, not_plain_;
+  Trie plain_trie_, other_trie_;
   uint32_t longest_token_ = 0;
 };
 

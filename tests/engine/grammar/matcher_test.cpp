@@ -95,6 +95,35 @@ TEST_CASE("a mask has exactly the tokens that the matcher accepts") {
   CHECK(steps > 1000);
 }
 
+// Names that are not listed: most characters lead to one place, so the mask is that of all plain
+// tokens without those that end or go on as a listed name does.
+TEST_CASE("a mask of all texts but some has exactly the tokens that the matcher accepts") {
+  const char* const expressions[] = {
+      "(?!(?:ab|日b|é)$).*c",       "(?!é).*",    "(?!(?:aa|ab|日日)).{2,}",
+      "(?!a$|日$).*(?!b)",          "\"[^\"]*\"", "a|[^a日]|b.*|\"(?!ab\")(?!日\")[^\"]*\"",
+      "(?![\\u0080-\\u{10FFFF}]).*"};
+  size_t steps = 0;
+  for (uint64_t seed = 0; seed < 60; ++seed) {
+    Random random(seed);
+    std::vector<std::string> tokens = random_tokens(random);
+    for (const char* more :
+         {"\"", "\"a", "a\"", "c", "\n", "\xF0\x9F\x98\x80", "\xF0\x9F", "ab日\""}) {
+      tokens.emplace_back(more);
+    }
+    const auto vocabulary = make_vocabulary(tokens, {0});
+    const char* expression = expressions[seed % std::size(expressions)];
+    Matcher matcher(make_masks(regex_rules(expression, "r"), vocabulary));
+    for (int step = 0; step < 6 && !matcher.finished(); ++step, ++steps) {
+      CAPTURE(seed, expression, step);
+      const int32_t wrong = wrong_bit(*vocabulary, matcher);
+      if (wrong != -1) REQUIRE(wrong == -1);
+      const auto token = static_cast<int32_t>(1 + below(random, tokens.size() - 1));
+      if (has_bit(matcher.mask(), token)) REQUIRE(matcher.accept(token));
+    }
+  }
+  CHECK(steps > 200);
+}
+
 TEST_CASE("a text generated token by token under the masks belongs to the grammar") {
   const auto vocabulary =
       make_vocabulary({"", "a", "b", "\xC3", "\xA9", "\xE6\x97", "\xA5", "aé"}, {0});
