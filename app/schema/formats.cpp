@@ -1,6 +1,6 @@
 // Formats of strings as regular expressions, by their standards: RFC 3339 (dates, times,
-// durations), 5321 (email), 1123 (hostname), 4291 (IPv6), 3986 (URI), 4122 (UUID), 6901 (JSON
-// pointer).
+// durations), 5321 and 6531 (email), 1123 (hostname), 4291 (IPv6), 3986 and 3987 (URI, IRI), 4122
+// (UUID), 6570 (URI template), 6901 (JSON pointer).
 #include "app/schema/parts.h"
 
 namespace skald {
@@ -54,9 +54,22 @@ namespace {
   "(" SKALD_N "Y(" SKALD_N "M(" SKALD_N "D)?)?|" SKALD_N "M(" SKALD_N "D)?|" SKALD_N "D)"
 #define SKALD_POINTER "(/([^~/]|~[01])*)*"
 
+#define SKALD_NAME_CHAR "([A-Za-z0-9_]|" SKALD_PERCENT ")"
+#define SKALD_VARIABLE SKALD_NAME_CHAR "(\\.?" SKALD_NAME_CHAR ")*(:[1-9][0-9]{0,3}|\\*)?"
+
+// Characters of other scripts, and those for private use.
+#define SKALD_UCS                                                                               \
+  "\\u{A0}-\\u{D7FF}\\u{F900}-\\u{FDCF}\\u{FDF0}-\\u{FFEF}\\u{10000}-\\u{1FFFD}\\u{20000}-\\u{" \
+  "2FFFD}"                                                                                      \
+  "\\u{30000}-\\u{3FFFD}\\u{E1000}-\\u{EFFFD}"
+#define SKALD_PRIVATE "\\u{E000}-\\u{F8FF}\\u{F0000}-\\u{FFFFD}\\u{100000}-\\u{10FFFD}"
+#define SKALD_UCS_ATOM "[A-Za-z0-9!#$%&'*+/=?^_`{|}~\\u{A0}-\\u{10FFFF}-]+"
+
 struct Format {
   std::string_view name;
   const char* pattern;
+  bool international =
+      false;  // what a URI does not reserve may be a character of another script too
 };
 
 constexpr Format kFormats[] = {
@@ -71,17 +84,32 @@ constexpr Format kFormats[] = {
     {"email", SKALD_ATOM "(\\." SKALD_ATOM ")*@(" SKALD_HOSTNAME "|\\[" SKALD_IPV4 "\\])"},
     {"uri", SKALD_URI},
     {"uri-reference", "(" SKALD_URI "|" SKALD_RELATIVE ")"},
+    {"iri", SKALD_URI, true},
+    {"iri-reference", "(" SKALD_URI "|" SKALD_RELATIVE ")", true},
+    {"uri-template", "([!#$&(-;=?-\\[\\]_a-z~" SKALD_UCS SKALD_PRIVATE "]|" SKALD_PERCENT
+                     "|\\{[+#./;?&=,!@|]?" SKALD_VARIABLE "(," SKALD_VARIABLE ")*\\})*"},
+    {"idn-email",
+     SKALD_UCS_ATOM "(\\." SKALD_UCS_ATOM ")*@(" SKALD_HOSTNAME "|\\[" SKALD_IPV4 "\\])"},
+    {"idn-hostname", SKALD_HOSTNAME},  // as DNS writes it, with xn--
     {"json-pointer", SKALD_POINTER},
     {"relative-json-pointer", "(0|[1-9][0-9]*)(#|" SKALD_POINTER ")"},
 };
 
 }  // namespace
 
-const char* format_pattern(std::string_view name) {
+std::optional<std::string> format_pattern(std::string_view name) {
   for (const Format& format : kFormats) {
-    if (format.name == name) return format.pattern;
+    if (format.name != name) continue;
+    std::string pattern = format.pattern;
+    if (!format.international) return pattern;
+    constexpr std::string_view kUnreserved = "A-Za-z0-9._~";
+    for (size_t at = 0; (at = pattern.find(kUnreserved, at)) != std::string::npos;) {
+      at += kUnreserved.size();
+      pattern.insert(at, SKALD_UCS);
+    }
+    return pattern;
   }
-  return nullptr;
+  return std::nullopt;
 }
 
 }  // namespace skald

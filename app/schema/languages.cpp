@@ -21,11 +21,11 @@ uint32_t Languages::of_pattern(const std::string& pattern, const std::string& pl
 }
 
 std::optional<uint32_t> Languages::of_format(const std::string& format) {
-  const char* pattern = format_pattern(format);
+  const std::optional<std::string> pattern = format_pattern(format);
   if (!pattern) return std::nullopt;
   const auto [found, fresh] =
       numbers_.try_emplace("f" + format, static_cast<uint32_t>(known_.size()));
-  if (fresh) known_.push_back({grammar::parse_regex(pattern, format, RegexMatch::Whole), format});
+  if (fresh) known_.push_back({grammar::parse_regex(*pattern, format, RegexMatch::Whole), format});
   return found->second;
 }
 

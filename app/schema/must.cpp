@@ -187,8 +187,11 @@ void Expander::own_strings(const SchemaPlace& place, Union& result) {
          true});
   }
   if (format && format->is_string()) {
-    if (const auto language = languages_.of_format(format->get<std::string>())) {
+    const auto name = format->get<std::string>();
+    if (const auto language = languages_.of_format(name)) {
       form.patterns.push_back({*language, true});
+    } else if (name == "regex") {  // the one format of the standard that no expression describes
+      note(place.path, "the format regex is not kept");
     }
   }
   for (StringForm& one : result.strings) one = form;

@@ -78,8 +78,8 @@ grammar::Regex number_between(const NumberBounds& bounds);
 grammar::Regex integer_between(const NumberBounds& bounds, bool zeros);
 grammar::Regex integer_zeros();  // nothing, or a point and zeros
 
-// The regular expression of a `format` such as "date-time"; nullptr: the format allows any string.
+// The regular expression of a `format` such as "date-time"; nullopt: the format allows any string.
 // Every string that matches is valid.
-const char* format_pattern(std::string_view format);
+std::optional<std::string> format_pattern(std::string_view format);
 
 }  // namespace skald

@@ -68,12 +68,25 @@ void Cursor::fail_at(size_t at, const std::string& message) const {
   fail(Exit::Usage, source_, ": ", place(at), ": ", message);
 }
 
-bool take_counts(Cursor& cursor, uint32_t& least, uint32_t& most) {
-  if (cursor.peek() != '{' || !is_digit(cursor.peek(1))) return false;
+bool take_counts(Cursor& cursor, Spaces spaces, uint32_t& least, uint32_t& most) {
   const size_t begin = cursor.at();
-  cursor.skip(1);
+  if (!cursor.take("{")) return false;
+  const auto skip = [&] {
+    while (spaces == Spaces::Allowed && (cursor.peek() == ' ' || cursor.peek() == '\t'))
+      cursor.skip(1);
+  };
+  skip();
+  if (!is_digit(cursor.peek())) {
+    cursor.go_to(begin);
+    return false;
+  }
   least = most = cursor.number(kMostRepeats);
-  if (cursor.take(",")) most = is_digit(cursor.peek()) ? cursor.number(kMostRepeats) : kUnbounded;
+  skip();
+  if (cursor.take(",")) {
+    skip();
+    most = is_digit(cursor.peek()) ? cursor.number(kMostRepeats) : kUnbounded;
+    skip();
+  }
   if (!cursor.take("}")) {
     cursor.go_to(begin);
     return false;

@@ -44,7 +44,9 @@ class Cursor {
   mutable size_t counted_to_ = 0, lines_ = 0;  // newlines before counted_to_, for place()
 };
 
-// Takes "{2}", "{2,}" or "{2,5}" if one comes next.
-bool take_counts(Cursor& cursor, uint32_t& least, uint32_t& most);
+// Takes "{2}", "{2,}" or "{2,5}" if one comes next. GBNF allows spaces in it; in ECMAScript "{ 2}"
+// is text.
+enum class Spaces : uint8_t { Allowed, AreText };
+bool take_counts(Cursor& cursor, Spaces spaces, uint32_t& least, uint32_t& most);
 
 }  // namespace skald::grammar

@@ -155,7 +155,7 @@ class GbnfParser {
         least = 1;
       } else if (cursor_.take("?")) {
         most = 1;
-      } else if (!cursor_.take("*") && !take_counts(cursor_, least, most)) {
+      } else if (!cursor_.take("*") && !take_counts(cursor_, Spaces::Allowed, least, most)) {
         if (cursor_.peek() == '{') cursor_.fail_here("expected {2}, {2,} or {2,5}");
         return part;
       }

@@ -125,7 +125,7 @@ class RegexParser {
       least = 1;
     } else if (cursor_.take("?")) {
       most = 1;
-    } else if (!cursor_.take("*") && !take_counts(cursor_, least, most)) {
+    } else if (!cursor_.take("*") && !take_counts(cursor_, Spaces::AreText, least, most)) {
       return part;
     }
     if (cursor_.peek() == '+') {

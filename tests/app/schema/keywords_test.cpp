@@ -4,6 +4,7 @@
 #include "engine/base/error.h"
 #include "tests/catch.h"
 #include "tests/engine/grammar/grammar_tools.h"
+#include "tests/error_text.h"
 
 namespace skald::test {
 namespace {
@@ -206,6 +207,14 @@ TEST_CASE("formats have the width of their standards; an unknown one is a note f
        {"123e4567"}},
       {"time", {"23:59:60Z", "10:00:00+01:00", "10:00:00.25z"}, {"24:00:00Z", "10:00:60Z"}},
       {"date-time", {"1998-12-31T23:59:60Z", "2020-02-29t00:00:00Z"}, {"2021-02-29T00:00:00Z"}},
+      {"iri", {"http://bücher.example/日?ä#ö", "urn:x"}, {"not-an-iri", "http://a b", "日:x"}},
+      {"iri-reference", {"日/x", "//ü", "#é"}, {"a b", "%zz"}},
+      {"uri-template",
+       {"http://x.org/{a}/{?b,c*}", "{+path:10}/é", "plain", "{a.b}"},
+       {"http://x/{", "{}", "a}", "{a b}", "{a:0}", "%1"}},
+      {"idn-email", {"jürgen@b.c", "a@b.c"}, {"a b@c.d", "@b"}},
+      {"idn-hostname", {"xn--bcher-kva.example"}, {"-a"}},
+      {"regex", {"[a"}, {}},
       {"klingon", {"anything"}, {}},
   };
   for (const auto& c : cases) {
@@ -221,6 +230,16 @@ TEST_CASE("formats have the width of their standards; an unknown one is a note f
       CHECK(!read(rules, "\"" + std::string(text) + "\"").whole);
     }
   }
+}
+
+TEST_CASE("the format regex is a note, since no expression describes it") {
+  const auto notes_of = [](const char* text) {
+    return json_schema_rules(parse_user_json(text, "s"), "s").notes;
+  };
+  const auto notes = notes_of(R"({"properties": {"r": {"type": "string", "format": "regex"}}})");
+  REQUIRE(notes.size() == 1);
+  CHECK(has(notes[0], "the format regex is not kept"));
+  CHECK(notes_of(R"({"type": "string", "format": "klingon"})").empty());
 }
 
 TEST_CASE("references reach by pointer, by $id and by $anchor") {

@@ -67,7 +67,7 @@ castle ::= "O-O" "-O"?
      {"1. e4 e5\n2. Nf3 Nc6\n", "1. d4 d5\n2. exd5 Qxd5+\n3. O-O-O e8=Q#\n"},
      {"1. e4 e5\n", "2. e4 e5\n", "1. e9 e5\n"}},
     {"repeats",
-     "root ::= \"a\"{2} [bc]{1,3} \"d\"{2,} .\n",
+     "root ::= \"a\"{ 2} [bc]{1 , 3 } \"d\"{2,\t} .\n",
      {"aabddx", "aabcbddd\n", "aacdd日"},
      {"abddx", "aabcbcddx", "aabdx", "aabdd"}},
     {"choices on lines of their own",
