@@ -10,8 +10,9 @@
 namespace skald {
 std::unique_ptr<TokenFilter> BatchConstraints::filter(const std::string& response_format,
                                                       TextStream::Begin begin,
-                                                      std::span<const int32_t> prompt) {
-  return answer_constraint(masks(response_format), tokenizer_, begin, prompt);
+                                                      std::span<const int32_t> prompt,
+                                                      bool forces) {
+  return answer_constraint(masks(response_format), tokenizer_, begin, prompt, forces);
 }
 
 std::shared_ptr<grammar::Masks> BatchConstraints::masks(const std::string& response_format) {

@@ -25,7 +25,7 @@ class BatchConstraints {
   // The filter of one sample: answer_constraint(). response_format: as JSON. Throws
   // Error(Exit::Usage) for a schema that is not supported.
   std::unique_ptr<TokenFilter> filter(const std::string& response_format, TextStream::Begin begin,
-                                      std::span<const int32_t> prompt);
+                                      std::span<const int32_t> prompt, bool forces);
 
  private:
   std::shared_ptr<grammar::Masks> masks(const std::string& response_format);

@@ -140,6 +140,7 @@ BatchPrompt& BatchPreparer::add_ids(BatchJob& job, std::vector<int32_t> ids,
   prompt.params = request.params;
   prompt.stops = job.stop_ids;
   prompt.score_prompt = request.echo && request.logprobs;
+  prompt.score_forced = request.logprobs;
   const size_t samples = static_cast<size_t>(request.samples);
   prompt.cancelled = std::make_unique<std::atomic<bool>[]>(samples);
   const SampleTextOptions options = text_options(prompt, begin);
@@ -147,8 +148,8 @@ BatchPrompt& BatchPreparer::add_ids(BatchJob& job, std::vector<int32_t> ids,
     prompt.streams.push_back(stream_of(job.id, job.prompts.size() - 1, s));
     prompt.texts.emplace_back(options);
     if (!request.response_format.empty()) {
-      prompt.filters.push_back(
-          constraints_->filter(request.response_format, begin, options.prompt));
+      prompt.filters.push_back(constraints_->filter(request.response_format, begin, options.prompt,
+                                                    request.params.logit_bias.empty()));
     }
   }
   job.open += request.samples;

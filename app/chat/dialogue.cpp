@@ -171,8 +171,8 @@ Answer Dialogue::answer(const AnswerOptions& options) {
                   {.stops = options.stops, .channels = true, .tags = true, .prompt = prompt});
   std::unique_ptr<TokenFilter> filter;
   if (options.masks) {
-    filter =
-        answer_constraint(options.masks, model_.tokenizer, TextStream::Begin::Continuation, prompt);
+    filter = answer_constraint(options.masks, model_.tokenizer, TextStream::Begin::Continuation,
+                               prompt, options.sampling.logit_bias.empty());
   }
   GenerateOptions generating;
   generating.stop_ids = model_.stop_ids;

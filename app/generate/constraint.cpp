@@ -4,9 +4,18 @@
 
 #include "app/generate/channel_reader.h"
 #include "engine/base/error.h"
+#include "engine/grammar/utf8_ranges.h"
 
 namespace skald {
 namespace {
+
+constexpr size_t kMostBefore =
+    48;  // bytes of the text that show how the next ones are usually split
+constexpr size_t kMostForced = 512;  // bytes that are forced at a time
+constexpr size_t kMostUncertain =
+    8;  // of the last tokens, how many may be joined with what follows
+
+bool is_continuation(char c) { return (static_cast<uint8_t>(c) & 0xC0) == 0x80; }
 
 class FinalConstraint final : public TokenFilter {
  public:
@@ -24,6 +33,9 @@ class FinalConstraint final : public TokenFilter {
     }
   }
   bool finished() const override { return in_final() && constraint_.finished(); }
+  std::span<const int32_t> forced() override {
+    return in_final() ? constraint_.forced() : std::span<const int32_t>();
+  }
 
  private:
   bool in_final() const {
@@ -55,14 +67,23 @@ std::shared_ptr<grammar::Masks> constraint_masks(
 }
 
 Constraint::Constraint(std::shared_ptr<grammar::Masks> masks, const Tokenizer& tokenizer,
-                       TextStream::Begin begin)
+                       TextStream::Begin begin, bool forces)
     : masks_(std::move(masks)),
       tokenizer_(&tokenizer),
       matcher_(masks_),
+      forces_(forces),
       drops_space_(begin == TextStream::Begin::Text &&
                    tokenizer.leading_space() != LeadingSpace::Keep) {}
 
+std::span<const int32_t> Constraint::forced() { return std::span(forced_).subspan(forced_done_); }
+
 std::span<const uint64_t> Constraint::allowed() {
+  if (const auto next = forced(); !next.empty()) {
+    forced_mask_.assign(masks_->vocabulary().words(), 0);
+    const auto id = static_cast<size_t>(next.front());
+    forced_mask_[id / 64] = uint64_t{1} << (id % 64);
+    return forced_mask_;
+  }
   const std::span<const uint64_t> mask = drops_space_ ? first_mask() : matcher_.mask();
   if (std::all_of(mask.begin(), mask.end(), [](uint64_t word) { return word == 0; })) {
     fail(Exit::Failed, "the grammar asks for a character here that no token of this model writes");
@@ -91,17 +112,82 @@ void Constraint::accept(int32_t token) {
   if (vocabulary.is_end(token)) return;
   const bool drop = drops_space_ && tokenizer_->starts_word(token);
   drops_space_ = false;
-  check(matcher_.accept(vocabulary.bytes(token).substr(drop ? 1 : 0)),
-        "a token that the grammar allows");
+  const std::string_view bytes = vocabulary.bytes(token).substr(drop ? 1 : 0);
+  check(matcher_.accept(bytes), "a token that the grammar allows");
+  before_ += bytes;
+  if (before_.size() > 4 * kMostBefore) before_.erase(0, before_.size() - kMostBefore);
+  if (const auto next = forced(); !next.empty()) {
+    check(next.front() == token, "forced tokens come one after the other");
+    ++forced_done_;
+  } else {
+    find_forced();
+  }
+}
+
+void Constraint::find_forced() {
+  forced_.clear();
+  forced_done_ = 0;
+  if (!forces_) return;
+  std::string text = matcher_.forced_text(kMostForced);
+  // Without the begin of a character that is not forced as a whole.
+  size_t at = 0;
+  for (char32_t c = 0; at < text.size() && grammar::decode_utf8(text, at, c);) {
+  }
+  text.resize(at);
+  // A space belongs to the word that follows it; some tokenizers drop one at the end.
+  text.resize(text.find_last_not_of(' ') + 1);
+  if (text.empty()) return;
+  forced_ = usual_tokens(text);
+  forced_.resize(certain_tokens(forced_));
+}
+
+// The tokens into which the tokenizer splits `text` after what stands before it. Empty if a token
+// would lie across the border.
+std::vector<int32_t> Constraint::usual_tokens(const std::string& text) const {
+  std::string_view before = before_;
+  before.remove_prefix(before.size() - std::min(before.size(), kMostBefore));
+  while (!before.empty() && is_continuation(before.front())) before.remove_prefix(1);
+  const std::string whole = std::string(before) + text;
+  const auto ids =
+      tokenizer_->encode(whole, {.add_bos = false, .add_eos = false, .starts_text = false});
+  std::string written;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (written.size() == before.size() && written == before) {
+      for (size_t rest = i; rest < ids.size(); ++rest) {
+        written += masks_->vocabulary().bytes(ids[rest]);
+      }
+      if (written != whole) return {};  // the tokenizer writes some characters in another way
+      return {ids.begin() + static_cast<ptrdiff_t>(i), ids.end()};
+    }
+    written += masks_->vocabulary().bytes(ids[i]);
+  }
+  return {};
+}
+
+// The number of tokens that stay whatever follows: a longer token may join the last ones with what
+// comes after.
+size_t Constraint::certain_tokens(std::span<const int32_t> ids) const {
+  const grammar::Vocabulary& vocabulary = masks_->vocabulary();
+  size_t i = ids.size() - std::min(ids.size(), kMostUncertain);
+  grammar::Matcher place = matcher_;
+  for (const int32_t id : ids.first(i)) place.accept(id);
+  for (; i < ids.size(); ++i) {
+    std::string rest;
+    for (const int32_t id : ids.subspan(i)) rest += vocabulary.bytes(id);
+    const auto joins = [&](int32_t longer) { return grammar::Matcher(place).accept(longer); };
+    if (vocabulary.any_longer(rest, joins)) break;
+    place.accept(ids[i]);
+  }
+  return i;
 }
 
 std::unique_ptr<TokenFilter> answer_constraint(std::shared_ptr<grammar::Masks> masks,
                                                const Tokenizer& tokenizer, TextStream::Begin begin,
-                                               std::span<const int32_t> prompt) {
+                                               std::span<const int32_t> prompt, bool forces) {
   if (!ChannelReader::fits(tokenizer, prompt)) {
-    return std::make_unique<Constraint>(std::move(masks), tokenizer, begin);
+    return std::make_unique<Constraint>(std::move(masks), tokenizer, begin, forces);
   }
-  return std::make_unique<FinalConstraint>(Constraint(std::move(masks), tokenizer, begin),
+  return std::make_unique<FinalConstraint>(Constraint(std::move(masks), tokenizer, begin, forces),
                                            ChannelReader(tokenizer, prompt));
 }
 

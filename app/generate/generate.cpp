@@ -40,17 +40,8 @@ Generated generate(Session& session, AnswerText& text, const GenerateOptions& op
   Generated result;
   result.begin = Generated::Clock::now();
   bool complete = options.filter && options.filter->finished();
-  while (!complete && result.tokens != options.most_tokens) {
-    if (options.interrupted && options.interrupted()) {
-      result.reason = FinishReason::Interrupted;
-      break;
-    }
-    if (session.full() && !(options.make_room && options.make_room())) {
-      result.reason = FinishReason::Context;
-      break;
-    }
-    if (session.compute_part()) continue;
-    const Picked picked = session.next(options.filter, result.tokens + 1 == options.most_tokens);
+  // Shows a token, which the session has. Returns false if it was the last one.
+  const auto take = [&](const Picked& picked) {
     result.last = Generated::Clock::now();
     if (result.tokens++ == 0) result.first = result.last;
     if (options.filter) {
@@ -62,10 +53,33 @@ Generated generate(Session& session, AnswerText& text, const GenerateOptions& op
         options.stop_ids.end()) {
       result.reason = FinishReason::Stop;
       result.stop_id = picked.token;
-      break;
+      return false;
     }
     show(text.feed(picked.token));
-    if (text.stopped()) break;
+    return !text.stopped() && !complete && result.tokens != options.most_tokens;
+  };
+  bool more = !complete && options.most_tokens != 0;
+  while (more) {
+    if (options.interrupted && options.interrupted()) {
+      result.reason = FinishReason::Interrupted;
+      break;
+    }
+    if (session.full() && !(options.make_room && options.make_room())) {
+      result.reason = FinishReason::Context;
+      break;
+    }
+    if (session.compute_part()) continue;
+    if (const auto forced = options.filter && !options.score_forced ? options.filter->forced()
+                                                                    : std::span<const int32_t>();
+        !forced.empty()) {
+      Picked picked;
+      picked.token = forced.front();
+      session.append(picked.token);
+      ++result.forced;
+      more = take(picked);
+    } else {
+      more = take(session.next(options.filter, result.tokens + 1 == options.most_tokens));
+    }
   }
   if (complete) result.reason = FinishReason::Stop;
   show(text.end());

@@ -25,6 +25,7 @@ struct GenerateOptions {
   std::span<const int32_t> stop_ids;  // end the text, and add no text
   int64_t most_tokens = -1;           // -1: no limit
   TokenFilter* filter = nullptr;      // which tokens may come; the text stops when none may
+  bool score_forced = false;          // the model is asked for tokens that the filter forces too
 
   // These may be empty.
   std::function<void(const AnswerPart&)> part;  // called with each part of the text
@@ -40,7 +41,8 @@ struct Generated {
   FinishReason reason = FinishReason::Length;
   std::string stop;      // the stop string that was found, or ""
   int32_t stop_id = -1;  // the token that ended the text, or -1
-  int64_t tokens = 0;    // picked tokens, with the one that ended the text; all are in the session
+  int64_t tokens = 0;    // new tokens, with the one that ended the text; all are in the session
+  int64_t forced = 0;    // tokens among them for which the model was not asked
   Clock::time_point begin, first, last;  // the call, its first token and its last
 
   double prompt_seconds() const;     // to the first token

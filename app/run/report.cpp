@@ -87,7 +87,11 @@ Json to_json(const RunReport& r, const Tokenizer& tokenizer) {
 }  // namespace
 
 double RunReport::bytes_per_second() const {
-  return generated.tokens_per_second() * static_cast<double>(bytes_per_token);
+  if (generated.tokens < 2) return 0;
+  // Forced tokens are computed together.
+  const auto steps = static_cast<double>(generated.tokens - 1 - generated.forced);
+  return generated.tokens_per_second() * static_cast<double>(bytes_per_token) * steps /
+         static_cast<double>(generated.tokens - 1);
 }
 
 std::string stats_line(const RunReport& r) {
@@ -98,6 +102,7 @@ std::string stats_line(const RunReport& r) {
     line += number(" (%.1f tok/s)", prompt_rate(r));
   }
   line += "; " + counted(r.generated.tokens, "new token");
+  if (r.generated.forced > 0) line += concat(" (", r.generated.forced, " forced)");
   if (r.generated.tokens > 1) {
     line += number(", %.1f tok/s", r.generated.tokens_per_second());
     line += number(", %.1f GB/s", r.bytes_per_second() / 1e9);

@@ -180,6 +180,7 @@ class Run {
 
   int run(const std::string& text) {
     SamplingParams params = sampling_params(flags_.sampling, opened_.model.config.vocab);
+    biased_ = !params.logit_bias.empty();
     if (flags_.ignore_eos) {
       for (int32_t id : tokens_.stop_ids) params.logit_bias.emplace_back(id, -INFINITY);
     }
@@ -239,7 +240,7 @@ class Run {
     if (!rules_) return nullptr;
     const auto vocabulary = constraint_vocabulary(*tokens_.tokenizer, tokens_.stop_ids);
     return answer_constraint(constraint_masks(*rules_, vocabulary), *tokens_.tokenizer, text.begin,
-                             flags_.chat ? text.prompt : std::span<const int32_t>());
+                             flags_.chat ? text.prompt : std::span<const int32_t>(), !biased_);
   }
 
   void write_text(Session& session, const Prompt& prompt, TextOutput& out) {
@@ -251,6 +252,7 @@ class Run {
     options.stop_ids = tokens_.stop_ids;
     options.most_tokens = flags_.count;
     options.filter = filter.get();
+    options.score_forced = flags_.logprobs.has_value();
     options.interrupted = [] { return interrupted_by() != 0; };
     if (!flags_.json) options.part = [&](const AnswerPart& part) { answer.write(part); };
     if (flags_.json) options.token = [&](const Picked& p) { report_.picked.push_back(p); };
@@ -296,6 +298,7 @@ class Run {
   RunFlags& flags_;
   const OpenedModel& opened_;
   const std::optional<grammar::Rules> rules_;  // the rules that the generated text follows
+  bool biased_ = false;                        // the user gave biases, which may ban tokens
   Clock::time_point start_;
   ModelTokenizer tokens_;
   Device device_;

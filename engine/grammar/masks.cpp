@@ -241,6 +241,25 @@ std::span<const uint64_t> Masks::mask(SetId set) {
   return masks_.emplace(set, std::move(mask)).first->second;
 }
 
+std::string Masks::forced_text(SetId set, size_t most) {
+  std::string text;
+  while (text.size() < most && !stacks_.may_end(set)) {
+    SetId only = kDead;
+    int byte = -1;
+    for (int b = 0; b < 256; ++b) {
+      const SetId next = stacks_.step(set, static_cast<uint8_t>(b));
+      if (next == kDead) continue;
+      if (byte >= 0) return text;
+      byte = b;
+      only = next;
+    }
+    if (byte < 0) break;
+    text += static_cast<char>(byte);
+    set = only;
+  }
+  return text;
+}
+
 void Masks::tidy() {
   const size_t mask_bytes = 8 * vocabulary_->words() + 64;
   if ((masks_.size() + locals_.size()) * mask_bytes > limits_.mask_bytes) {

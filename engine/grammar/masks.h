@@ -14,6 +14,7 @@
 #include <mutex>
 #include <set>
 #include <span>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -39,6 +40,10 @@ class Masks {
   // The mask of `set`, valid until the next call on this object. Throws the Errors of
   // Stacks::step().
   std::span<const uint64_t> mask(SetId set);
+
+  // The bytes that must come after `set`, up to `most` of them: no other byte is possible, and the
+  // text may not end before.
+  std::string forced_text(SetId set, size_t most);
 
   std::mutex& mutex() { return mutex_; }
 

@@ -46,6 +46,11 @@ bool Matcher::accept(std::string_view bytes) {
   return true;
 }
 
+std::string Matcher::forced_text(size_t most) const {
+  const Lock lock(masks_->mutex());
+  return masks_->forced_text(set_, most);
+}
+
 bool Matcher::may_end() const {
   const Lock lock(masks_->mutex());
   return masks_->stacks().may_end(set_);

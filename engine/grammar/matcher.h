@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "engine/grammar/masks.h"
@@ -29,6 +30,9 @@ class Matcher {
   // them. An end token is accepted if may_end(), and changes nothing.
   bool accept(int32_t token);
   bool accept(std::string_view bytes);
+
+  // What must come next, up to `most` bytes; it may end within a character.
+  std::string forced_text(size_t most) const;
 
   bool may_end() const;
   bool finished() const;  // only an end token may come

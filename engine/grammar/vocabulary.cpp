@@ -141,6 +141,29 @@ std::string_view Vocabulary::bytes(int32_t id) const {
   return {text_.data() + offsets_[id], offsets_[id + 1] - offsets_[id]};
 }
 
+bool Vocabulary::any_longer(std::string_view text,
+                            const std::function<bool(int32_t)>& visit) const {
+  for (const Trie* trie : {&plain_trie_, &other_trie_}) {
+    const auto& nodes = trie->nodes;
+    uint32_t begin = 0,
+             end = static_cast<uint32_t>(trie->size());  // the nodes below the text so far
+    for (size_t i = 0; i < text.size() && begin < end; ++i) {
+      uint32_t n = begin;
+      while (n < end && nodes[n].byte != static_cast<uint8_t>(text[i])) n = nodes[n].end;
+      if (n == end) {
+        begin = end;
+        break;
+      }
+      begin = n + 1;
+      end = nodes[n].end;
+    }
+    for (uint32_t t = nodes[begin].first_token; begin < end && t < nodes[end].first_token; ++t) {
+      if (visit(trie->tokens[t])) return true;
+    }
+  }
+  return false;
+}
+
 bool Vocabulary::is_end(int32_t id) const {
   return std::binary_search(ends_.begin(), ends_.end(), id);
 }

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -47,6 +48,9 @@ class Vocabulary {
   std::string_view bytes(int32_t id) const;            // "" for ids outside the vocabulary
   std::span<const int32_t> ends() const { return ends_; }
   bool is_end(int32_t id) const;
+  // Calls `visit` with the tokens that begin with `text` and are longer, until it returns true.
+  // Returns whether it did.
+  bool any_longer(std::string_view text, const std::function<bool(int32_t)>& visit) const;
 
   const Trie& plain_trie() const { return plain_trie_; }
   const Trie& other_trie() const { return other_trie_; }

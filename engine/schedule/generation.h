@@ -21,6 +21,11 @@ class TokenFilter {
   virtual std::span<const uint64_t> allowed() = 0;  // see SampleContext::allowed
   virtual void accept(int32_t token) = 0;           // called with each picked token
   virtual bool finished() const = 0;                // true: nothing may follow, the sample ends
+
+  // Tokens that come next whatever the model says: allowed() has only the first of them. They may
+  // be appended without asking the model; accept() is called with each, and the next call returns
+  // the others.
+  virtual std::span<const int32_t> forced() { return {}; }
 };
 
 // Must live until the End events of all its samples have been processed.
@@ -31,6 +36,7 @@ struct Generation {
   SamplingParams params;           // validated
   std::span<const int32_t> stops;  // tokens that end a sample
   bool score_prompt = false;       // also report log-probabilities of the prompt's tokens
+  bool score_forced = false;  // and of tokens that a filter forces: the model is asked for each
   std::vector<std::unique_ptr<TokenFilter>> filters;  // one for each sample, or empty
 
   // One flag for each sample. Any thread may set it; the sample ends with the next step.

@@ -204,6 +204,19 @@ void Scheduler::deliver(StepPick& pick) {
 
 void Scheduler::deliver_next(ScheduledSample& sample, Picked picked) {
   const Generation& generation = *sample.generation;
+  if (!take(sample, std::move(picked)) || generation.filters.empty() || generation.score_forced)
+    return;
+  TokenFilter& filter = *generation.filters[static_cast<size_t>(sample.index)];
+  while (!filter.forced().empty()) {
+    Picked forced;
+    forced.token = filter.forced().front();
+    if (!take(sample, std::move(forced))) return;
+  }
+}
+
+// Appends a token and reports it. Returns false if it was the last one.
+bool Scheduler::take(ScheduledSample& sample, Picked picked) {
+  const Generation& generation = *sample.generation;
   const int32_t token = picked.token;
   ++counts_.new_tokens;
   sample.tokens.push_back(token);
@@ -212,7 +225,7 @@ void Scheduler::deliver_next(ScheduledSample& sample, Picked picked) {
   const auto& stops = generation.stops;
   if (std::find(stops.begin(), stops.end(), token) != stops.end()) {
     end(sample, Ending::Stop);
-    return;
+    return false;
   }
   if (!generation.filters.empty()) {
     TokenFilter& filter = *generation.filters[static_cast<size_t>(sample.index)];
@@ -220,18 +233,22 @@ void Scheduler::deliver_next(ScheduledSample& sample, Picked picked) {
       filter.accept(token);
     } catch (const Error& error) {
       end(sample, Ending::Failed, error.what());
-      return;
+      return false;
     }
     if (filter.finished()) {
       end(sample, Ending::Stop);
-      return;
+      return false;
     }
   }
   if (sample.length() - sample.prompt_length() >= generation.max_tokens) {
     end(sample, Ending::Length);
-  } else if (sample.length() >= executor_.context()) {
-    end(sample, Ending::Context);
+    return false;
   }
+  if (sample.length() >= executor_.context()) {
+    end(sample, Ending::Context);
+    return false;
+  }
+  return true;
 }
 
 void Scheduler::end(ScheduledSample& sample, Ending ending, std::string problem) {

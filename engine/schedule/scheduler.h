@@ -33,7 +33,7 @@ struct SchedulerCounts {
   int64_t steps = 0;
   int64_t computed_tokens = 0;  // rows of all steps
   int64_t shared_tokens = 0;    // tokens whose pages another sample had computed
-  int64_t new_tokens = 0;       // picked tokens
+  int64_t new_tokens = 0;       // picked and forced tokens
   int64_t preemptions = 0;      // samples whose pages were freed for older ones
   int64_t lowered = 0;          // how often the device ran out of memory and the load was reduced
   double busy_seconds = 0;      // time spent in the executor
@@ -70,6 +70,7 @@ class Scheduler {
   void remember_prefixes();
   void deliver(StepPick& pick);
   void deliver_next(ScheduledSample& sample, Picked picked);
+  bool take(ScheduledSample& sample, Picked picked);
   void end(ScheduledSample& sample, Ending ending, std::string problem = "");
   void remove_ended();
 

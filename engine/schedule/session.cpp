@@ -18,6 +18,12 @@ void Session::feed(std::span<const int32_t> tokens) {
   tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
 }
 
+void Session::append(int32_t token) {
+  early_step_ = 0;
+  tokens_.push_back(token);
+  ++appended_;
+}
+
 bool Session::compute_part() {
   const auto pending = std::span(tokens_).subspan(static_cast<size_t>(sequence_.length()));
   const auto most = static_cast<size_t>(executor_->max_rows());
@@ -42,7 +48,7 @@ void Session::compute() {
   while (compute_part()) {
   }
   auto pending = std::span(tokens_).subspan(static_cast<size_t>(sequence_.length()));
-  if (executor_->state_bytes() > 0 && pending.size() > 1) {
+  if (executor_->state_bytes() > 0 && pending.size() > 1 + appended_) {
     // A state cannot be shortened. So the one before a prompt's last token is kept: an answer that
     // is taken back, and its last token's logits, need no older state.
     const SeqRows rows{&sequence_, pending.first(pending.size() - 1), Want::Nothing};
@@ -52,6 +58,7 @@ void Session::compute() {
   }
   const SeqRows rows{&sequence_, pending, Want::LastRow};
   executor_->run({&rows, 1});
+  appended_ = 0;
 }
 
 Picked Session::next(TokenFilter* filter, bool last) {
@@ -77,7 +84,10 @@ Picked Session::next(TokenFilter* filter, bool last) {
 void Session::truncate(int64_t length) {
   check(length >= 0 && length <= static_cast<int64_t>(tokens_.size()),
         "a session is truncated to a part of itself");
-  if (length < std::ssize(tokens_)) drop_early_step();
+  if (length < std::ssize(tokens_)) {
+    drop_early_step();
+    appended_ = 0;
+  }
   tokens_.resize(static_cast<size_t>(length));
   sequence_.truncate(std::min(length, sequence_.length()));
 }

@@ -25,6 +25,10 @@ class Session {
   // Appends tokens. The next call of next() computes them, in chunks of the executor's max_rows().
   void feed(std::span<const int32_t> tokens);
 
+  // Appends a token that comes whatever the model says. Unlike feed(), does not drop the step that
+  // may have been started early.
+  void append(int32_t token);
+
   // Computes one chunk of the pending tokens if they need more than one chunk; otherwise returns
   // false. next() does the same, but a caller that calls compute_part() first can interrupt a long
   // prompt.
@@ -73,6 +77,7 @@ class Session {
   std::vector<int32_t> tokens_;  // fed and picked tokens
   // Number of the step that the last next() started early (Picks::step); 0: none
   int64_t early_step_ = 0;
+  size_t appended_ = 0;  // tokens of append() that are pending
 };
 
 }  // namespace skald

@@ -291,7 +291,7 @@ TEST_CASE("in an answer with channels, a grammar constrains the final message al
                        constraint_vocabulary(tokens.tokenizer(), tokens.tokens.stop_ids));
   const auto filter = [&](const std::string& prompt) {
     return answer_constraint(masks, tokens.tokenizer(), TextStream::Begin::Continuation,
-                             tokens.ids(prompt));
+                             tokens.ids(prompt), true);
   };
   const auto channels = filter("<|start|>assistant");
   const std::string before =

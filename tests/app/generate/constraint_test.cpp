@@ -1,5 +1,8 @@
 #include "app/generate/constraint.h"
 
+#include <bit>
+#include <numeric>
+
 #include "app/files/json.h"
 #include "app/model/open.h"
 #include "app/schema/json_schema.h"
@@ -95,6 +98,80 @@ TEST_CASE(
     }
   }
   CHECK(whole > 50);
+}
+
+TEST_CASE("where the grammar leaves one text, its usual tokens are forced") {
+  int compared = 0;
+  const auto accept = [](Constraint& constraint, const Tokenizer& tokenizer,
+                         const std::string& text) {
+    for (const int32_t id :
+         tokenizer.encode(text, {.add_bos = false, .add_eos = false, .starts_text = false})) {
+      constraint.accept(id);
+    }
+  };
+  for (const auto& tokenizer : some_tokenizers()) {
+    CAPTURE(tokenizer->name());
+    const auto vocabulary = constraint_vocabulary(*tokenizer, {});
+    const auto masks = constraint_masks(
+        regex_rules("(my|your) little dog and the (ant|cow)( sat on a mat)?", "r"), vocabulary);
+    Constraint constraint(masks, *tokenizer, TextStream::Begin::Continuation);
+    CHECK(constraint.forced().empty());
+    accept(constraint, *tokenizer, "your");
+    const std::vector<int32_t> forced(constraint.forced().begin(), constraint.forced().end());
+    // The last one may become another with what follows.
+    std::string text;
+    for (const int32_t id : forced) text += tokenizer->piece_bytes(id);
+    CHECK(std::string(" little dog and the").starts_with(text));
+    CHECK(text.size() >= std::string(" little dog and").size());
+    // As the tokenizer splits the whole text, unless it would split its begin in another way then.
+    const EncodeOptions plain{.add_bos = false, .add_eos = false, .starts_text = false};
+    const auto usual = tokenizer->encode("your little dog and the", plain);
+    const auto begin = tokenizer->encode("your", plain);
+    if (std::equal(begin.begin(), begin.end(), usual.begin())) {
+      CHECK(std::equal(forced.begin(), forced.end(), usual.begin() + std::ssize(begin)));
+      ++compared;
+    }
+    // A caller that asks the model is given them one by one.
+    for (const int32_t id : forced) {
+      const std::span<const uint64_t> mask = constraint.allowed();
+      CHECK(has_bit(mask, id));
+      CHECK(std::accumulate(mask.begin(), mask.end(), 0,
+                            [](int sum, uint64_t word) { return sum + std::popcount(word); }) == 1);
+      CHECK(constraint.forced().front() == id);
+      constraint.accept(id);
+    }
+    CHECK(constraint.forced().empty());
+    CHECK(!constraint.finished());
+
+    Constraint free(masks, *tokenizer, TextStream::Begin::Continuation, false);
+    accept(free, *tokenizer, "your");
+    CHECK(free.forced().empty());
+  }
+  CHECK(compared > 0);
+}
+
+TEST_CASE("skald writes the same text whether or not the model is asked for forced tokens") {
+  const std::string schema =
+      R"({"type":"object","properties":{"registration_number":{"type":"integer"},)"
+      R"("favourite":{"enum":["the elephant in the room","the elegant swan"]}},)"
+      R"("required":["registration_number","favourite"],"additionalProperties":false})";
+  for (const char* seed : {"1", "2", "3"}) {
+    CAPTURE(seed);
+    const std::vector<std::string> arguments = {"run", "-s", seed,   "-n",
+                                                "200", "-j", schema, "Once"};
+    auto more = arguments;
+    more.insert(more.end(), {"--json", "--logprobs", "1"});
+    const Json report = Json::parse(skald(more).out);
+    more.resize(arguments.size());
+    more.emplace_back("--stats");
+    const Outcome plain = skald(more);
+    CHECK(plain.out == report["text"]);
+    CHECK(has(plain.err, " forced"));
+    CHECK(Json::accept(plain.out));
+    // Where a bias may ban tokens, none is forced.
+    more.insert(more.end(), {"--logit-bias", "5-inf"});
+    CHECK(!has(skald(more).err, " forced"));
+  }
 }
 
 TEST_CASE("where no token can continue the text, the constraint is an error") {

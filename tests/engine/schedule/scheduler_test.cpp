@@ -445,6 +445,61 @@ class Counting final : public TokenFilter {
   uint64_t bits_ = 0;
 };
 
+// After each token below 30, forces three tokens.
+class Forcing final : public TokenFilter {
+ public:
+  std::span<const uint64_t> allowed() override {
+    bits_ = queue_.empty() ? ~uint64_t{0} : uint64_t{1} << queue_.front();
+    return {&bits_, 1};
+  }
+  void accept(int32_t token) override {
+    if (!queue_.empty()) {
+      CHECK(token == queue_.front());
+      queue_.erase(queue_.begin());
+    } else if (token < 30) {
+      queue_ = {40 + token % 5, 50, 51};
+    }
+  }
+  bool finished() const override { return false; }
+  std::span<const int32_t> forced() override { return queue_; }
+
+ private:
+  Tokens queue_;
+  uint64_t bits_ = 0;
+};
+
+TEST_CASE(
+    "forced tokens are computed together, and the tokens are those of a model that is asked for "
+    "each") {
+  const std::vector<Request> requests = {
+      {{5, 6}, 40}, {{7}, 41}, {{8, 9, 10}, 42}, {random_tokens(300, 1, kVocab), 400}};
+  Results expected;
+  int64_t steps = 0;
+  for (const bool scores : {true, false}) {
+    CAPTURE(scores);
+    const auto executor = limited_executor({});
+    Scheduler scheduler(*executor, {.sequences = 3});
+    Batch batch(requests);
+    for (Generation& generation : batch.all) {
+      generation.score_forced = scores;
+      generation.filters.push_back(std::make_unique<Forcing>());
+    }
+    const Results& results = batch.run(scheduler);
+    if (scores) {
+      expected = results;
+      steps = scheduler.counts().steps;
+      continue;
+    }
+    for (const auto& [key, result] : results) {
+      CHECK(result.tokens == expected.at(key).tokens);
+      CHECK(result.ending == expected.at(key).ending);
+    }
+    CHECK(scheduler.counts().steps < steps * 2 / 3);
+  }
+  CHECK(expected.at({0, 0}).tokens.size() == 40);
+  CHECK(expected.at({3, 0}).ending == Ending::Context);
+}
+
 TEST_CASE("a filter affects its own sequence alone") {
   const auto executor = limited_executor({});
   Scheduler scheduler(*executor, {.sequences = 4});

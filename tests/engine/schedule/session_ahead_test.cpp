@@ -76,6 +76,23 @@ TEST_CASE(
   CHECK(pair.ahead_executor.ahead > 50);
 }
 
+TEST_CASE(
+    "appended tokens join the step that was started, and the next tokens are those of a fed "
+    "session") {
+  Pair pair;
+  pair.both([&](Session& s) { s.feed(random_tokens(40, 1)); });
+  for (uint64_t round = 1; round <= 5; ++round) {
+    pair.next(2);
+    const Tokens more = random_tokens(static_cast<int64_t>(round), round);
+    pair.plain.feed(more);
+    const int64_t before = pair.ahead_executor.last_step();
+    for (const int32_t token : more) pair.ahead.append(token);
+    CHECK(pair.ahead.computed() == std::ssize(pair.ahead.tokens()) - static_cast<int64_t>(round));
+    pair.next(1);
+    CHECK(pair.ahead_executor.last_step() == before + 2);  // one for all of them, one with the pick
+  }
+}
+
 TEST_CASE("no step is started beyond the context, nor after the last token") {
   AheadExecutor executor = ahead_executor();
   Session session(executor, {});

@@ -64,6 +64,26 @@ Tokens answer_to(const Tokens& tokens, int count) {
 
 }  // namespace
 
+TEST_CASE(
+    "tokens appended to a session with states are computed as fed ones, and keep no state of their "
+    "own") {
+  const Tokens prompt = random_tokens(60, 5);
+  const auto executor = executor_of(kSessionCheckpoints);
+  Session session(*executor, sampling());
+  session.feed(prompt);
+  Tokens all = prompt;
+  for (int round = 0; round < 2 * kSessionCheckpoints; ++round) {
+    all.push_back(session.next().token);
+    for (const int32_t token : {7, 8, 9}) {
+      session.append(token);
+      all.push_back(token);
+    }
+  }
+  CHECK(generate_some(session, 5) == answer_to(all, 5));
+  // The state before the prompt's last token is still kept.
+  CHECK(session.savable(std::ssize(prompt)) == std::ssize(prompt) - 1);
+}
+
 TEST_CASE("an answer that is taken back is given again, whatever was kept of the states") {
   const Tokens prompt = random_tokens(100, 1);
   const Tokens expected = answer_to(prompt, 12);
