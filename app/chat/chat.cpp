@@ -102,7 +102,8 @@ int chat(ChatCommandFlags& flags) {
 
   std::shared_ptr<grammar::Masks> masks;
   if (rules)
-    masks = constraint_masks(*rules, constraint_vocabulary(*tokens.tokenizer, tokens.stop_ids));
+    masks = constraint_masks(
+        *rules, constraint_vocabulary(*tokens.tokenizer, tokens.stop_ids, rules->tokens()));
 
   Dialogue dialogue({*executor, *tokens.tokenizer, chat_template, tokens.stop_ids,
                      template_variables(flags.chat)});

@@ -6,6 +6,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <string_view>
 
@@ -20,20 +21,28 @@ constexpr int kPatienceMilliseconds = 30000;  // everything takes much longer
 constexpr int kPatienceMilliseconds = 800;
 #endif
 
-volatile sig_atomic_t stop_signal = 0, ending = 0, suspended = 0, resized = 0;
-void (*volatile restore_terminal)() = nullptr;
+// Handlers write them, and any thread reads them.
+static_assert(std::atomic<int>::is_always_lock_free &&
+              std::atomic<void (*)()>::is_always_lock_free);
+std::atomic<int> stop_signal = 0, ending = 0, suspended = 0, resized = 0;
+std::atomic<void (*)()> restore_terminal = nullptr;
 
 // Every handled signal writes a byte here, which wakes wait_readable() even if the signal came just
 // before the call, or to another thread.
 int wake_pipe[2] = {-1, -1};
 
-void wake() {
+// The code that a handler interrupts may be about to read errno.
+struct KeepErrno {
   const int saved = errno;
-  if (write(wake_pipe[1], "", 1) < 0) errno = saved;  // a full pipe wakes the reader too
+  ~KeepErrno() { errno = saved; }
+};
+
+void wake() {
+  if (write(wake_pipe[1], "", 1) < 0) return;  // a full pipe wakes the reader too
 }
 
 [[noreturn]] void end_at_once(int code) {
-  if (restore_terminal) restore_terminal();
+  if (const auto restore = restore_terminal.load()) restore();
   _exit(code);
 }
 
@@ -43,6 +52,7 @@ void set_alarm(int milliseconds) {  // 0: none
 }
 
 void on_stop(int signal) {
+  const KeepErrno keep;
   if (stop_signal != 0) end_at_once(128 + signal);
   stop_signal = signal;
   if (!ending && !(restore_terminal && signal == SIGINT)) set_alarm(kPatienceMilliseconds);
@@ -50,6 +60,7 @@ void on_stop(int signal) {
 }
 
 void on_alarm(int) {
+  const KeepErrno keep;
   if (stop_signal == 0 || ending) return;
   constexpr std::string_view kMessage = "\nskald: interrupted\n";
   if (write(STDERR_FILENO, kMessage.data(), kMessage.size()) < 0) _exit(128 + stop_signal);
@@ -64,11 +75,20 @@ void on_bus_error(int) {
   end_at_once(static_cast<int>(Exit::Model));
 }
 
-void on_suspend(int) { suspended = 1, wake(); }
-void on_resize(int) { resized = 1, wake(); }
+void on_suspend(int) {
+  const KeepErrno keep;
+  suspended = 1;
+  wake();
+}
+
+void on_resize(int) {
+  const KeepErrno keep;
+  resized = 1;
+  wake();
+}
 
 void on_death(int signal) {  // SA_RESETHAND: raising it again ends the program
-  if (restore_terminal) restore_terminal();
+  if (const auto restore = restore_terminal.load()) restore();
   raise(signal);
 }
 
@@ -79,11 +99,7 @@ void handle(int signal, void (*handler)(int), int flags = 0) {
   sigaction(signal, &action, nullptr);
 }
 
-bool take(volatile sig_atomic_t& flag) {
-  const bool was = flag != 0;
-  flag = 0;
-  return was;
-}
+bool take(std::atomic<int>& flag) { return flag.exchange(0) != 0; }
 
 }  // namespace
 
@@ -112,7 +128,7 @@ void take_time_to_end() {
 }
 
 void fail_interrupted(std::string_view doing) {
-  const int signal = stop_signal != 0 ? stop_signal : SIGINT;
+  const int stopped_by = stop_signal, signal = stopped_by != 0 ? stopped_by : SIGINT;
   const bool word = !doing.empty() && doing.front() != ';';
   fail(static_cast<Exit>(128 + signal), "interrupted", word ? " " : "", doing);
 }

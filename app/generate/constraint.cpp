@@ -4,6 +4,7 @@
 
 #include "app/generate/channel_reader.h"
 #include "engine/base/error.h"
+#include "engine/base/printable.h"
 #include "engine/grammar/utf8_ranges.h"
 
 namespace skald {
@@ -14,6 +15,36 @@ constexpr size_t kMostBefore =
 constexpr size_t kMostForced = 512;  // bytes that are forced at a time
 constexpr size_t kMostUncertain =
     8;  // of the last tokens, how many may be joined with what follows
+
+grammar::TokenMask tokens_of(const grammar::TokenReference& reference, const Tokenizer& tokenizer,
+                             std::span<const int32_t> stop_ids) {
+  const int32_t id = reference.id >= 0 ? reference.id : tokenizer.find(reference.name);
+  const std::string name = reference.id >= 0 ? concat("<[", reference.id, "]>") : reference.name;
+  if (id < 0 || id >= tokenizer.vocab_size()) {
+    fail(Exit::Usage, "the grammar names the token ", printable(name, 60),
+         ", which this model does not have");
+  }
+  const auto stops = [&](int32_t token) {
+    return std::find(stop_ids.begin(), stop_ids.end(), token) != stop_ids.end();
+  };
+  if (stops(id) && !reference.others) {
+    fail(Exit::Usage, "the grammar names the token ", printable(name, 60),
+         ", which ends every text; leave it out");
+  }
+  const auto count = static_cast<size_t>(tokenizer.vocab_size());
+  grammar::TokenMask mask((count + 63) / 64, 0);
+  const auto flip = [&](int32_t token) {
+    mask[static_cast<size_t>(token) / 64] ^= uint64_t{1} << (token % 64);
+  };
+  if (!reference.others) {
+    flip(id);
+    return mask;
+  }
+  for (int32_t token = 0; token < tokenizer.vocab_size(); ++token) {
+    if (token != id && !stops(token)) flip(token);
+  }
+  return mask;
+}
 
 bool is_continuation(char c) { return (static_cast<uint8_t>(c) & 0xC0) == 0x80; }
 
@@ -49,7 +80,8 @@ class FinalConstraint final : public TokenFilter {
 }  // namespace
 
 std::shared_ptr<const grammar::Vocabulary> constraint_vocabulary(
-    const Tokenizer& tokenizer, std::span<const int32_t> stop_ids) {
+    const Tokenizer& tokenizer, std::span<const int32_t> stop_ids,
+    std::span<const grammar::TokenReference> named) {
   std::vector<std::string_view> bytes(static_cast<size_t>(tokenizer.vocab_size()));
   for (int32_t id = 0; id < tokenizer.vocab_size(); ++id) {
     const TokenKind kind = tokenizer.kind(id);
@@ -57,7 +89,11 @@ std::shared_ptr<const grammar::Vocabulary> constraint_vocabulary(
         kind == TokenKind::Normal || kind == TokenKind::UserDefined || kind == TokenKind::Byte;
     if (text) bytes[static_cast<size_t>(id)] = tokenizer.piece_bytes(id);
   }
-  return std::make_shared<grammar::Vocabulary>(bytes, stop_ids);
+  std::vector<grammar::TokenMask> masks;
+  for (const grammar::TokenReference& reference : named) {
+    masks.push_back(tokens_of(reference, tokenizer, stop_ids));
+  }
+  return std::make_shared<grammar::Vocabulary>(bytes, stop_ids, std::move(masks));
 }
 
 std::shared_ptr<grammar::Masks> constraint_masks(
@@ -113,7 +149,8 @@ void Constraint::accept(int32_t token) {
   const bool drop = drops_space_ && tokenizer_->starts_word(token);
   drops_space_ = false;
   const std::string_view bytes = vocabulary.bytes(token).substr(drop ? 1 : 0);
-  check(matcher_.accept(bytes), "a token that the grammar allows");
+  check((drop && matcher_.accept(bytes)) || matcher_.accept(token),
+        "a token that the grammar allows");
   before_ += bytes;
   if (before_.size() > 4 * kMostBefore) before_.erase(0, before_.size() - kMostBefore);
   if (const auto next = forced(); !next.empty()) {

@@ -22,14 +22,18 @@
 #include <vector>
 
 #include "engine/grammar/matcher.h"
+#include "engine/grammar/rules.h"
 #include "engine/schedule/generation.h"
 #include "tokenizer/text/text_stream.h"
 
 namespace skald {
 
-// The tokens that a grammar may use: all but control tokens. stop_ids end a text.
-std::shared_ptr<const grammar::Vocabulary> constraint_vocabulary(const Tokenizer& tokenizer,
-                                                                 std::span<const int32_t> stop_ids);
+// The tokens that a grammar may use: all but control tokens, and those that the grammar refers to
+// (`named`, of its Rules). stop_ids end a text. Throws Error(Exit::Usage) where the model has no
+// such token.
+std::shared_ptr<const grammar::Vocabulary> constraint_vocabulary(
+    const Tokenizer& tokenizer, std::span<const int32_t> stop_ids,
+    std::span<const grammar::TokenReference> named = {});
 
 std::shared_ptr<grammar::Masks> constraint_masks(
     const grammar::Rules& rules, std::shared_ptr<const grammar::Vocabulary> vocabulary);

@@ -10,10 +10,10 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <unordered_set>
 
 #include "app/files/jsonl_reader.h"
 #include "app/jobs/line.h"
+#include "app/jobs/name_set.h"
 #include "app/jobs/result_writer.h"
 
 namespace skald {
@@ -33,13 +33,9 @@ class JobInput {
   void stop() { reader_.stop(); }  // next() then gives nothing
 
  private:
-  struct IdHasher {
-    size_t operator()(const NameHash& id) const { return id[0]; }
-  };
-
   JobLine read(const JsonlLine& line);
   void read_json(const JsonlLine& line, JobLine& job);
-  bool take_id(const std::string& id) { return ids_.insert(name_hash(id)).second; }
+  bool take_id(const std::string& id) { return ids_.insert(id); }
   std::string id_by_number(int64_t number);
 
   std::mutex mutex_;
@@ -47,7 +43,7 @@ class JobInput {
   ResultWriter* writer_;
   const bool text_;
   const std::string settings_;
-  std::unordered_set<NameHash, IdHasher> ids_;
+  NameSet ids_;
   // Other threads read these while next() waits for a slow pipe.
   std::atomic<int64_t> turns_ = 0, done_before_ = 0;
 };

@@ -238,7 +238,8 @@ class Run {
 
   std::unique_ptr<TokenFilter> filter(const AnswerTextOptions& text) const {
     if (!rules_) return nullptr;
-    const auto vocabulary = constraint_vocabulary(*tokens_.tokenizer, tokens_.stop_ids);
+    const auto vocabulary =
+        constraint_vocabulary(*tokens_.tokenizer, tokens_.stop_ids, rules_->tokens());
     return answer_constraint(constraint_masks(*rules_, vocabulary), *tokens_.tokenizer, text.begin,
                              flags_.chat ? text.prompt : std::span<const int32_t>(), !biased_);
   }

@@ -142,10 +142,28 @@ class GbnfParser {
     if (c == '*' || c == '+' || c == '?' || c == '{') {
       cursor_.fail_here("nothing before it to repeat");
     }
-    if (c == '<' || c == '!') {
-      cursor_.fail_here("tokens by name or number are not supported; write their characters");
-    }
+    if (c == '<' || c == '!') return parse_token();
     cursor_.fail_here("expected a string in quotes, a class in [], a rule or a (");
+  }
+
+  NodeId parse_token() {
+    const size_t begin = cursor_.at();
+    TokenReference token;
+    token.others = cursor_.take("!");
+    const size_t name = cursor_.at();
+    if (!cursor_.take("<"))
+      cursor_.fail_here("expected a token such as <think> or <[1000]> after !");
+    if (cursor_.take("[")) {
+      token.id = static_cast<int32_t>(cursor_.number(INT32_MAX));
+      if (!cursor_.take("]>")) cursor_.fail_at(begin, "expected ]> after the token's number");
+      return grammar_.token(std::move(token));
+    }
+    while (!cursor_.take(">")) {
+      if (ends_early()) cursor_.fail_at(begin, "this < is never closed");
+      cursor_.character();
+    }
+    token.name = cursor_.between(name, cursor_.at());
+    return grammar_.token(std::move(token));
   }
 
   NodeId parse_repeats(NodeId part) {

@@ -7,6 +7,7 @@
 // after ::= or |, inside brackets, and if the next line begins with |. In strings and classes, the
 // escapes \n \r \t \\ \" \[ \] \xHH \uHHHH \UHHHHHHHH stand for characters. "." is any character,
 // including a newline. The rule "root" describes the whole text. A rule may begin with itself.
+// <think> and <[1000]> are tokens of the model by name and number, !<think> is any other token.
 #pragma once
 
 #include <string>

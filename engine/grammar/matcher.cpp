@@ -32,15 +32,32 @@ std::span<const uint64_t> Matcher::mask() {
 }
 
 bool Matcher::accept(int32_t token) {
-  if (masks_->vocabulary().is_end(token)) return may_end();
-  const std::string_view bytes = masks_->vocabulary().bytes(token);
-  return !bytes.empty() && accept(bytes);
+  const Vocabulary& vocabulary = masks_->vocabulary();
+  if (vocabulary.is_end(token)) return may_end();
+  const std::string_view bytes = vocabulary.bytes(token);
+  if (vocabulary.named().empty()) return !bytes.empty() && accept(bytes);
+  if (token < 0 || static_cast<size_t>(token) >= vocabulary.size()) return false;
+  const Lock lock(masks_->mutex());
+  SetId set = bytes.empty() ? kDead : after(bytes);
+  for (size_t i = 0; i < vocabulary.named().size(); ++i) {
+    const TokenMask& ids = vocabulary.named()[i];
+    if (!(ids[static_cast<size_t>(token) / 64] >> (token % 64) & 1)) continue;
+    set = masks_->stacks().both(set, after(token_reference_bytes(i)));
+  }
+  if (set == kDead) return false;
+  set_ = set;
+  return true;
+}
+
+SetId Matcher::after(std::string_view bytes) {
+  SetId set = set_;
+  for (char c : bytes) set = masks_->stacks().step(set, static_cast<uint8_t>(c));
+  return set;
 }
 
 bool Matcher::accept(std::string_view bytes) {
   const Lock lock(masks_->mutex());
-  SetId set = set_;
-  for (char c : bytes) set = masks_->stacks().step(set, static_cast<uint8_t>(c));
+  const SetId set = after(bytes);
   if (set == kDead) return false;
   set_ = set;
   return true;

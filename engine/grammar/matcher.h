@@ -38,6 +38,8 @@ class Matcher {
   bool finished() const;  // only an end token may come
 
  private:
+  SetId after(std::string_view bytes);
+
   std::shared_ptr<Masks> masks_;
   SetId set_;
   TokenMask mask_;  // result of the last mask() call; not copied

@@ -115,6 +115,18 @@ NodeId Rules::one_of(CharClass chars) {
   return add_node({.kind = Node::Kind::Class, .depth = 1, .chars = normalized(std::move(chars))});
 }
 
+NodeId Rules::token(TokenReference token) {
+  auto known = std::find(tokens_.begin(), tokens_.end(), token);
+  if (known == tokens_.end()) {
+    if (tokens_.size() == kMostTokenReferences) {
+      fail(Exit::Usage, "the grammar names more than ", kMostTokenReferences, " tokens");
+    }
+    tokens_.push_back(std::move(token));
+    known = tokens_.end() - 1;
+  }
+  return text(token_reference_bytes(static_cast<size_t>(known - tokens_.begin())));
+}
+
 NodeId Rules::sequence(std::vector<NodeId> parts) {
   if (parts.size() == 1) return parts.front();
   return add_node({.kind = Node::Kind::Sequence, .depth = 1, .parts = std::move(parts)});

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -54,6 +55,20 @@ struct Node {
   std::vector<NodeId> parts = {};  // Sequence, Choice, Repeat (one), Graph (what links name)
 };
 
+// A token that stands in a grammar itself, whatever its text: by number or by name.
+struct TokenReference {
+  int32_t id = -1;        // -1: by name
+  std::string name = {};  // as the vocabulary writes it: "<think>"
+  bool others = false;    // any token but this one
+  bool operator==(const TokenReference&) const = default;
+};
+inline constexpr size_t kMostTokenReferences = 64;
+// The bytes that stand for reference `index` in automata and vocabularies; no text has the first of
+// them.
+inline std::string token_reference_bytes(size_t index) {
+  return {'\xFF', static_cast<char>(index)};
+}
+
 class Rules {
  public:
   // Adds a rule without a body; define() sets it. Messages use the name: "rule 'list' (line 3)".
@@ -63,6 +78,7 @@ class Rules {
 
   NodeId text(std::string_view bytes);
   NodeId one_of(CharClass chars);  // an empty class matches nothing
+  NodeId token(TokenReference token);
   NodeId sequence(std::vector<NodeId> parts);
   NodeId choice(std::vector<NodeId> parts);                   // an empty list matches nothing
   NodeId repeat(NodeId part, uint32_t least, uint32_t most);  // most = kUnbounded: no upper limit
@@ -78,6 +94,8 @@ class Rules {
   const std::string& name(RuleId rule) const { return rules_[static_cast<size_t>(rule)].name; }
   NodeId body(RuleId rule) const;
   bool is_defined(RuleId rule) const { return rules_[static_cast<size_t>(rule)].defined; }
+
+  std::span<const TokenReference> tokens() const { return tokens_; }
 
   RuleId root = {};
   // Some rules can never end. true: alternatives that need such a rule are dropped. false: such a
@@ -96,6 +114,7 @@ class Rules {
   std::vector<Graph> graphs_;
   size_t links_ = 0;  // of all graphs
   std::vector<Rule> rules_;
+  std::vector<TokenReference> tokens_;
 };
 
 }  // namespace skald::grammar

@@ -240,6 +240,14 @@ SetId Stacks::over_holes(SetId set, uint32_t bytes, std::vector<SetId>& below) {
   return intern(from_);
 }
 
+SetId Stacks::both(SetId a, SetId b) {
+  if (a == kDead || a == b) return b;
+  if (b == kDead) return a;
+  std::vector<Item> all(items(a).begin(), items(a).end());
+  all.insert(all.end(), items(b).begin(), items(b).end());
+  return make(all);
+}
+
 void Stacks::collect(std::span<SetId* const> roots) {
   std::vector<bool> live(sets_.size());
   for (const SetId* root : roots) live[*root] = true;

@@ -70,6 +70,9 @@ class Stacks {
   // Returns kDead if there are too few holes.
   SetId over_holes(SetId set, uint32_t bytes, std::vector<SetId>& below);
 
+  // The set of the texts of both.
+  SetId both(SetId a, SetId b);
+
   // The set of these items in normal form: states that have only Empty edges are replaced by the
   // targets; if a rule may end, the items below are included.
   SetId make(std::span<const Item> items);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/base/error.h"
+#include "engine/grammar/rules.h"
 #include "engine/grammar/utf8_ranges.h"
 
 namespace skald::grammar {
@@ -49,6 +50,28 @@ Trie make_trie(const Vocabulary& vocabulary, std::span<const int32_t> ids) {
   return trie;
 }
 
+// The bytes of references stand behind all texts.
+void add_named(Trie& trie, std::span<const TokenMask> named) {
+  if (named.empty()) return;
+  trie.nodes.pop_back();
+  const auto add_node = [&](std::string_view bytes) {
+    trie.nodes.push_back({0, static_cast<uint32_t>(trie.tokens.size()),
+                          static_cast<uint16_t>(bytes.size()), static_cast<uint8_t>(bytes.back())});
+    return trie.nodes.size() - 1;
+  };
+  const size_t first = add_node(token_reference_bytes(0).substr(0, 1));
+  for (size_t i = 0; i < named.size(); ++i) {
+    const size_t node = add_node(token_reference_bytes(i));
+    for (size_t id = 0; id < 64 * named[i].size(); ++id) {
+      if (named[i][id / 64] >> (id % 64) & 1) trie.tokens.push_back(static_cast<int32_t>(id));
+    }
+    trie.nodes[node].end = static_cast<uint32_t>(node + 1);
+  }
+  const auto count = static_cast<uint32_t>(trie.nodes.size());
+  trie.nodes[first].end = count;
+  trie.nodes.push_back({count, static_cast<uint32_t>(trie.tokens.size()), 0, 0});
+}
+
 void sort_by_bytes(const Vocabulary& vocabulary, std::vector<int32_t>& ids) {
   struct Key {
     uint64_t head;  // the first 8 bytes, which decide most comparisons
@@ -87,7 +110,9 @@ int plain_length(std::string_view text) {
   return count;
 }
 
-Vocabulary::Vocabulary(std::span<const std::string_view> bytes, std::span<const int32_t> ends) {
+Vocabulary::Vocabulary(std::span<const std::string_view> bytes, std::span<const int32_t> ends,
+                       std::vector<TokenMask> named)
+    : named_(std::move(named)) {
   offsets_.reserve(bytes.size() + 1);
   offsets_.push_back(0);
   for (std::string_view token : bytes) {
@@ -123,6 +148,11 @@ Vocabulary::Vocabulary(std::span<const std::string_view> bytes, std::span<const 
   }
   plain_trie_ = make_trie(*this, plain_ids);
   other_trie_ = make_trie(*this, other_ids);
+  if (!named_.empty()) {
+    add_named(other_trie_, named_);
+    longest_token_ =
+        std::max(longest_token_, static_cast<uint32_t>(token_reference_bytes(0).size()));
+  }
   std::sort(plain.begin(), plain.end());
   const int longest = plain.empty() ? 0 : plain.back().first;
   size_t next = 0;

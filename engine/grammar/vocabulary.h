@@ -40,14 +40,17 @@ int plain_length(std::string_view text);
 class Vocabulary {
  public:
   // bytes[id] is the text of a token; "" is never allowed (control tokens). Tokens in `ends` are
-  // allowed where the text may end. The bytes are copied.
-  Vocabulary(std::span<const std::string_view> bytes, std::span<const int32_t> ends);
+  // allowed where the text may end. The bytes are copied. `named`: for each reference of a grammar
+  // to tokens, the tokens that it allows.
+  Vocabulary(std::span<const std::string_view> bytes, std::span<const int32_t> ends,
+             std::vector<TokenMask> named = {});
 
   size_t size() const { return offsets_.size() - 1; }
   size_t words() const { return (size() + 63) / 64; }  // size of a mask
   std::string_view bytes(int32_t id) const;            // "" for ids outside the vocabulary
   std::span<const int32_t> ends() const { return ends_; }
   bool is_end(int32_t id) const;
+  std::span<const TokenMask> named() const { return named_; }
   // Calls `visit` with the tokens that begin with `text` and are longer, until it returns true.
   // Returns whether it did.
   bool any_longer(std::string_view text, const std::function<bool(int32_t)>& visit) const;
@@ -63,7 +66,7 @@ class Vocabulary {
   std::vector<char> text_;
   std::vector<uint32_t> offsets_;  // [size + 1] into text_
   std::vector<int32_t> ends_;
-  std::vector<TokenMask> plain_;
+  std::vector<TokenMask> plain_, named_;
   Trie plain_trie_, other_trie_;
   uint32_t longest_token_ = 0;
 };

@@ -218,6 +218,28 @@ TEST_CASE("skald run obeys a schema, a regular expression, a grammar") {
   CHECK(has(report.out, "\"stop\""));
 }
 
+TEST_CASE("a grammar names tokens of the model by number and by name") {
+  const auto tokenizer = open_tokenizer(bundled_model());
+  const std::string bos(tokenizer->piece(tokenizer->special().bos));
+  const std::string grammar = "root ::= " + bos + " !" + bos + " !<[300]> <[300]> \"ab\"";
+  const Outcome outcome = skald({"run", "--grammar", grammar, "--json", "-n", "30", "Once"});
+  CAPTURE(grammar, outcome.err);
+  REQUIRE(outcome.code == 0);
+  const Json ids = Json::parse(outcome.out)["ids"];
+  REQUIRE(ids.size() >= 5);
+  CHECK(ids[0] == tokenizer->special().bos);
+  CHECK(ids[1] != tokenizer->special().bos);
+  CHECK(ids[2] != 300);
+  CHECK(ids[3] == 300);
+  const std::string text = Json::parse(outcome.out)["text"];
+  CHECK(text.ends_with("ab"));
+  check_refused(skald({"run", "--grammar", "root ::= <nowhere>", "x"}), 2,
+                "names the token <nowhere>, which this model does not have");
+  check_refused(skald({"run", "--grammar", "root ::= <[99999999]>", "x"}), 2, "<[99999999]>");
+  const std::string eos = "<[" + std::to_string(tokenizer->special().eos) + "]>";
+  check_refused(skald({"run", "--grammar", "root ::= " + eos, "x"}), 2, "ends every text");
+}
+
 TEST_CASE("a wrong constraint of skald run is reported in one line with exit code 2") {
   const struct {
     std::vector<std::string> arguments;

@@ -144,7 +144,10 @@ TEST_CASE("an error in a grammar is reported with line and column") {
       {"root ::= \"\\uD800\"\n", "no such character"},
       {"root ::= \"\xFF\"\n", "not valid UTF-8"},
       {"root = \"a\"\n", "expected ::="},
-      {"root ::= <think>\n", "tokens by name"},
+      {"root ::= <think\n", "line 1, column 10: this < is never closed"},
+      {"root ::= !a\n", "expected a token such as <think> or <[1000]> after !"},
+      {"root ::= <[x]>\n", "expected a number"},
+      {"root ::= <[7>\n", "expected ]> after the token's number"},
       {"root ::= \"a\"\nroot ::= \"b\"\n", "line 2, column 1: the rule 'root' is defined twice"},
       {"root ::= \"a\" ; \"b\"\n", "expected a string in quotes"},
   };

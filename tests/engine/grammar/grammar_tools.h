@@ -26,9 +26,10 @@ using Random = std::mt19937_64;
 inline size_t below(Random& random, size_t n) { return n == 0 ? 0 : random() % n; }
 
 inline std::shared_ptr<Vocabulary> make_vocabulary(const std::vector<std::string>& tokens,
-                                                   const std::vector<int32_t>& ends = {}) {
+                                                   const std::vector<int32_t>& ends = {},
+                                                   std::vector<grammar::TokenMask> named = {}) {
   const std::vector<std::string_view> views(tokens.begin(), tokens.end());
-  return std::make_shared<Vocabulary>(views, ends);
+  return std::make_shared<Vocabulary>(views, ends, std::move(named));
 }
 
 // The 256 bytes, then `more`, then the end token.

@@ -124,6 +124,36 @@ TEST_CASE("a mask of all texts but some has exactly the tokens that the matcher 
   CHECK(steps > 200);
 }
 
+// Tokens 1 and 2 have no text. Token 3 may come by its name and by its text.
+TEST_CASE("a grammar may name tokens, and all tokens but one") {
+  const Rules rules = parse_gbnf("root ::= <open> !<[2]>{1,3} <[2]> (\"ab\" | <ab>)+ \"b\"?", "g");
+  REQUIRE(rules.tokens().size() == 4);
+  CHECK(rules.tokens()[0].name == "<open>");
+  CHECK((rules.tokens()[1].id == 2 && rules.tokens()[1].others));
+  CHECK((rules.tokens()[2].id == 2 && !rules.tokens()[2].others));
+  const auto vocabulary = make_vocabulary({"", "", "", "ab", "a", "b", "abb"}, {0},
+                                          {{0b10}, {0b1111010}, {0b100}, {0b1000}});
+  const auto masks = make_masks(rules, vocabulary);
+  const auto allows = [&](std::vector<int32_t> tokens, std::vector<int32_t> next) {
+    Matcher matcher(masks);
+    for (const int32_t token : tokens) REQUIRE(matcher.accept(token));
+    CHECK(wrong_bit(*vocabulary, matcher) == -1);
+    std::vector<int32_t> allowed;
+    for (int32_t id = 0; id < 7; ++id) {
+      if (has_bit(matcher.mask(), id)) allowed.push_back(id);
+    }
+    CHECK(allowed == next);
+  };
+  allows({}, {1});
+  allows({1}, {1, 3, 4, 5, 6});
+  allows({1, 1}, {1, 2, 3, 4, 5, 6});
+  allows({1, 1, 4, 6}, {2});
+  allows({1, 1, 2}, {3, 4, 6});
+  allows({1, 1, 2, 4}, {5});
+  allows({1, 1, 2, 3}, {0, 3, 4, 5, 6});  // by its name or its text: both are followed
+  allows({1, 1, 2, 6}, {0});
+}
+
 TEST_CASE("a text generated token by token under the masks belongs to the grammar") {
   const auto vocabulary =
       make_vocabulary({"", "a", "b", "\xC3", "\xA9", "\xE6\x97", "\xA5", "aé"}, {0});

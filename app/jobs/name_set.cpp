@@ -1,0 +1,38 @@
+#include "app/jobs/name_set.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace skald {
+namespace {
+
+constexpr NameHash kFree = {0, 0};
+constexpr size_t kFewPlaces = 64;
+
+}  // namespace
+
+bool NameSet::insert(std::string_view name) {
+  if (10 * (size_ + 1) > 8 * places_.size()) grow();
+  return put(name_hash(name));
+}
+
+bool NameSet::put(const NameHash& hash) {
+  for (size_t at = hash[0] % places_.size();; at = at + 1 < places_.size() ? at + 1 : 0) {
+    if (places_[at] == hash) return false;
+    if (places_[at] != kFree) continue;
+    places_[at] = hash;
+    ++size_;
+    return true;
+  }
+}
+
+void NameSet::grow() {
+  const std::vector<NameHash> old = std::exchange(
+      places_, std::vector<NameHash>(std::max(kFewPlaces, places_.size() + places_.size() / 2)));
+  size_ = 0;
+  for (const NameHash& hash : old) {
+    if (hash != kFree) put(hash);
+  }
+}
+
+}  // namespace skald
