@@ -375,11 +375,13 @@ void Expander::apply_one_of(const SchemaPlace& place, Union& result) {
   const std::string path = place.path + "/oneOf";
   if (!list.is_array() || list.empty()) document_.refuse(path, "expected an array of schemas");
   std::vector<CondId> conds;
+  conds.reserve(list.size());
   for (size_t i = 0; i < list.size(); ++i) {
     conds.push_back(part(place, list[i], concat("oneOf/", i), true));
   }
   // Choices that overlap within the rest of the schema.
   std::vector<Union> each;
+  each.reserve(conds.size());
   for (CondId cond : conds) each.push_back(both(result, expand(cond)));
   const auto overlap = [&](size_t i, size_t j) { return !both(each[i], each[j]).empty(); };
   Union one;

@@ -65,6 +65,7 @@ std::optional<CharDfa> multiples(const NumberBound& step) {
 NodeId SchemaCompiler::build_texts(const std::vector<std::string>& texts) {
   if (texts.size() <= kManyTexts) {
     std::vector<NodeId> nodes;
+    nodes.reserve(texts.size());
     for (const std::string& text : texts) nodes.push_back(parts_.literal(text));
     return rules_.choice(std::move(nodes));
   }
@@ -109,14 +110,13 @@ NodeId SchemaCompiler::build_string(const StringForm& form, const std::string& p
   if (form.patterns.size() == 1 && form.patterns[0].matches && form.excluded.empty()) {
     const grammar::Regex& regex = expander_.languages().regex(form.patterns[0].language);
     // Formats and patterns repeat within a schema.
-    const auto [known, fresh] =
-        strings_.try_emplace({form.patterns[0].language, form.least, form.most});
-    if (!fresh && known->second) return *known->second;
+    std::optional<NodeId>& known = strings_[{form.patterns[0].language, form.least, form.most}];
+    if (known) return *known;
     const auto keep = [&](NodeId node) {
       const auto rule = rules_.add(concat(source_, ": ", path));
       rules_.define(rule, node);
-      known->second = rules_.call(rule);
-      return *known->second;
+      known = rules_.call(rule);
+      return *known;
     };
     if (!needs_automaton(regex)) {
       if (!limited) return keep(parts_.string_by(regex));

@@ -19,7 +19,6 @@
 namespace skald::test {
 namespace {
 
-using grammar::parse_gbnf;
 using grammar::regex_rules;
 
 // Picks random allowed tokens until the text may end. Returns the printed text, and the ids in

@@ -58,6 +58,7 @@ TEST_CASE("automata of texts are combined, inverted and limited as the texts are
 
 TEST_CASE("a list of texts becomes an automaton that shares what they share") {
   std::vector<std::string> texts;
+  texts.reserve(50'000);
   for (int i = 0; i < 50'000; ++i) texts.push_back("name " + std::to_string(i * 7919) + "é");
   const CharDfa dfa = CharDfa::of_texts(texts);
   CHECK(dfa.states().size() < 60'000);

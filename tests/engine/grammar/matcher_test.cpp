@@ -180,6 +180,7 @@ TEST_CASE("matchers that share their masks do not disturb each other") {
   const Rules rules = parse_gbnf("root ::= \"[\" (root (\",\" root)*)? \"]\" | \"x\"\n", "g");
   const auto masks = make_masks(rules, vocabulary, {4000, 30'000});
   std::vector<Matcher> matchers;
+  matchers.reserve(8);
   for (int i = 0; i < 8; ++i) matchers.emplace_back(masks);
   std::vector<std::string> texts(matchers.size());
   Random random(5);
