@@ -10,12 +10,14 @@
 namespace skald {
 namespace {
 
-constexpr size_t kMostBefore =
-    48;  // bytes of the text that show how the next ones are usually split
-constexpr size_t kMostForced = 512;  // bytes that are forced at a time
-constexpr size_t kMostUncertain =
-    8;  // of the last tokens, how many may be joined with what follows
+// Bytes of the text that show how the next ones are usually split.
+constexpr size_t kMostBefore = 48;
+// Bytes that are forced at a time.
+constexpr size_t kMostForced = 512;
+// Of forced tokens, how many of the last may be joined with what follows.
+constexpr size_t kMostUncertain = 8;
 
+// The tokens that a reference allows. Stop tokens end a text, so they are none of them.
 grammar::TokenMask tokens_of(const grammar::TokenReference& reference, const Tokenizer& tokenizer,
                              std::span<const int32_t> stop_ids) {
   const int32_t id = reference.id >= 0 ? reference.id : tokenizer.find(reference.name);

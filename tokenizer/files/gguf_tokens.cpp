@@ -40,7 +40,7 @@ std::vector<std::string> merges_of(const BpeVocabulary& v) {
 
 // The patterns of the pre-tokenizer in order; nullopt if it does not consist of patterns alone.
 std::optional<std::vector<std::string>> cutting_patterns(const JsonPlace& json) {
-  const std::string& type = json["type"].text();
+  const std::string_view type = json["type"].text();
   if (type == "Sequence") {
     std::vector<std::string> all;
     for (const JsonPlace& step : json["pretokenizers"].elements()) {

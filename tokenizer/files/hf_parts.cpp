@@ -42,7 +42,7 @@ PreTokenizer::Metaspace read_metaspace(const JsonPlace& json) {
 
 // `byte_level` becomes true for a ByteLevel step, after which no step may follow.
 void read_pre_tokenizer_step(const JsonPlace& json, PreTokenizer& out, bool& byte_level) {
-  const std::string& type = json["type"].text();
+  const std::string_view type = json["type"].text();
   if (byte_level) {
     fail(Exit::Model, json.where(), ": ", printable(type, 40),
          " after ByteLevel, which skald does not support");
@@ -99,7 +99,7 @@ void read_strip(const JsonPlace& json, BpeDecoder& out) {
 }
 
 void read_decoder_step(const JsonPlace& json, BpeDecoder& out, bool& byte_level) {
-  const std::string& type = json["type"].text();
+  const std::string_view type = json["type"].text();
   if (type == "Sequence") {
     json.know_only({"type", "decoders"});
     for (const JsonPlace& step : json["decoders"].elements()) {
@@ -146,7 +146,7 @@ HfTemplate read_template(const JsonPlace& json) {
            ": a second token on one side of the text, which skald does "
            "not support");
     }
-    const std::string& name = item["SpecialToken"]["id"].text();
+    const std::string_view name = item["SpecialToken"]["id"].text();
     // The name inside the template; the template's special_tokens maps it to tokens.
     const JsonPlace tokens = json["special_tokens"][name]["tokens"];
     const auto list = tokens.is_null() ? std::vector<JsonPlace>{} : tokens.elements();
@@ -167,7 +167,7 @@ void unknown_hf_part(const JsonPlace& json, std::string_view type) {
 
 void read_hf_normalizer(const JsonPlace& json, Normalizer& out) {
   if (json.is_null()) return;
-  const std::string& type = json["type"].text();
+  const std::string_view type = json["type"].text();
   if (type == "Sequence") {
     json.know_only({"type", "normalizers"});
     for (const JsonPlace& step : json["normalizers"].elements()) read_hf_normalizer(step, out);
@@ -209,7 +209,7 @@ bool read_hf_decoder(const JsonPlace& json, BpeDecoder& out) {
 
 HfTemplate read_hf_post_processor(const JsonPlace& json) {
   if (json.is_null()) return {};
-  const std::string& type = json["type"].text();
+  const std::string_view type = json["type"].text();
   if (type == "TemplateProcessing") return read_template(json);
   if (type == "ByteLevel") return {};  // affects offsets only
   if (type != "Sequence") unknown_hf_part(json, type);

@@ -164,7 +164,7 @@ TEST_CASE("skald writes the same text whether or not the model is asked for forc
     more.resize(arguments.size());
     more.emplace_back("--stats");
     const Outcome plain = skald(more);
-    CHECK(plain.out == report["text"]);
+    CHECK(plain.out == report["text"].get<std::string>());
     CHECK(has(plain.err, " forced"));
     CHECK(Json::accept(plain.out));
     // Where a bias may ban tokens, none is forced.
