@@ -434,7 +434,7 @@ Rules regex_rules(std::string_view text, const std::string& source) {
     const auto dfa = CharDfa::of(regex);
     if (!dfa) {
       fail(Exit::Usage, source,
-           ": lookahead, or a ^ or $ in the middle, makes the expression too large; simplify it");
+           ": lookahead, or a ^ or $ in the middle, is too complex here; simplify the expression");
     }
     rules.define(rules.root, dfa->add_to(rules, write));
   } else {

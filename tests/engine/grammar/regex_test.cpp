@@ -102,7 +102,7 @@ TEST_CASE("an unsupported part of an expression is an error that gives its colum
       {"[]", "contains no character"},
       {"[b-a]", "ends before"},
       {"[\\d-z]", "must go from one character"},
-      {"a?(?=^b)b", "makes the expression too large"},
+      {"a?(?=^b)b", "is too complex here"},
       {"(?=(a(?!b)|c)d)..", "lookahead is supported only at the top level"},
       {"\\", "nothing follows"},
       {"\\y", "unknown escape"},
