@@ -10,14 +10,14 @@
 namespace skald {
 namespace {
 
-// Bytes of the text that show how the next ones are usually split.
+// The tokenizer sees this many bytes before a forced text, because they decide how it splits the
+// text.
 constexpr size_t kMostBefore = 48;
-// Bytes that are forced at a time.
-constexpr size_t kMostForced = 512;
-// Of forced tokens, how many of the last may be joined with what follows.
+constexpr size_t kMostForced = 512;  // bytes that are forced at a time
+// A longer token may replace this many tokens at the end of a forced text.
 constexpr size_t kMostUncertain = 8;
 
-// The tokens that a reference allows. Stop tokens end a text, so they are none of them.
+// The tokens that a reference allows. A stop token ends a text, so no reference allows it.
 grammar::TokenMask tokens_of(const grammar::TokenReference& reference, const Tokenizer& tokenizer,
                              std::span<const int32_t> stop_ids) {
   const int32_t id = reference.id >= 0 ? reference.id : tokenizer.find(reference.name);
@@ -35,15 +35,12 @@ grammar::TokenMask tokens_of(const grammar::TokenReference& reference, const Tok
   }
   const auto count = static_cast<size_t>(tokenizer.vocab_size());
   grammar::TokenMask mask((count + 63) / 64, 0);
-  const auto flip = [&](int32_t token) {
-    mask[static_cast<size_t>(token) / 64] ^= uint64_t{1} << (token % 64);
-  };
   if (!reference.others) {
-    flip(id);
+    grammar::add_token(mask, id);
     return mask;
   }
   for (int32_t token = 0; token < tokenizer.vocab_size(); ++token) {
-    if (token != id && !stops(token)) flip(token);
+    if (token != id && !stops(token)) grammar::add_token(mask, token);
   }
   return mask;
 }
@@ -118,8 +115,7 @@ std::span<const int32_t> Constraint::forced() { return std::span(forced_).subspa
 std::span<const uint64_t> Constraint::allowed() {
   if (const auto next = forced(); !next.empty()) {
     forced_mask_.assign(masks_->vocabulary().words(), 0);
-    const auto id = static_cast<size_t>(next.front());
-    forced_mask_[id / 64] = uint64_t{1} << (id % 64);
+    grammar::add_token(forced_mask_, next.front());
     return forced_mask_;
   }
   const std::span<const uint64_t> mask = drops_space_ ? first_mask() : matcher_.mask();
@@ -138,9 +134,8 @@ std::span<const uint64_t> Constraint::first_mask() {
     const std::string_view bytes = vocabulary.bytes(id);
     if (bytes.empty() || vocabulary.is_end(id) || !tokenizer_->starts_word(id)) continue;
     grammar::Matcher trial = matcher_;
-    const uint64_t bit = uint64_t{1} << (id % 64);
-    uint64_t& word = first_mask_[static_cast<size_t>(id) / 64];
-    word = bytes.size() > 1 && trial.accept(bytes.substr(1)) ? word | bit : word & ~bit;
+    const bool fits = bytes.size() > 1 && trial.accept(bytes.substr(1));
+    (fits ? grammar::add_token : grammar::remove_token)(first_mask_, id);
   }
   return first_mask_;
 }

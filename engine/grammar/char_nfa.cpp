@@ -2,8 +2,8 @@
 // states, one with a single way.
 //
 // ^ and $ are links that are open only where no character stands before, and after which none may
-// follow. While a set grows along links, each state in it has two bits therefore: whether a
-// character was read, and whether the text must end here.
+// follow. So a state has two bits while a set grows along links: whether a character was read, and
+// whether the text must end here.
 #include <algorithm>
 #include <map>
 

@@ -38,8 +38,7 @@ void Masks::walk(const Trie& trie, uint32_t begin, uint32_t end, uint32_t depth,
     }
     path_[node.depth] = next;
     for (uint32_t t = node.first_token; t < trie.nodes[n + 1].first_token; ++t) {
-      const auto id = static_cast<size_t>(trie.tokens[t]);
-      mask[id / 64] |= uint64_t{1} << (id % 64);
+      add_token(mask, trie.tokens[t]);
     }
     add_escapes(trie, n, next, escapes);
     n = stacks_.only_ended(next) ? node.end : n + 1;
@@ -56,8 +55,7 @@ void Masks::walk_unusual(SetId set, SetId usual, TokenMask& mask, std::vector<Es
   const Trie& trie = vocabulary_->plain_trie();
   const auto remove = [&](uint32_t from, uint32_t to) {  // the tokens of these nodes
     for (uint32_t t = trie.nodes[from].first_token; t < trie.nodes[to].first_token; ++t) {
-      const auto id = static_cast<size_t>(trie.tokens[t]);
-      mask[id / 64] &= ~(uint64_t{1} << (id % 64));
+      remove_token(mask, trie.tokens[t]);
     }
   };
   path_.resize(vocabulary_->longest_token() + 1);
@@ -234,9 +232,7 @@ std::span<const uint64_t> Masks::mask(SetId set) {
     go_on(escapes);
   }
   if (stacks_.may_end(set)) {
-    for (int32_t id : vocabulary_->ends()) {
-      mask[static_cast<size_t>(id) / 64] |= uint64_t{1} << (id % 64);
-    }
+    for (int32_t id : vocabulary_->ends()) add_token(mask, id);
   }
   return masks_.emplace(set, std::move(mask)).first->second;
 }

@@ -79,8 +79,8 @@ class Masks {
             TokenMask& mask, std::vector<Escape>& escapes);
   void walk_all(SetId set, TokenMask& mask, std::vector<Escape>& escapes);
   void add_escapes(const Trie& trie, uint32_t node, SetId set, std::vector<Escape>& escapes);
-  // Removes from `mask`, which has all plain tokens, those that `set` does not allow. `usual` is
-  // where most plain characters lead from `set`, and all plain characters lead from `usual`.
+  // `mask` has all plain tokens; removes those that `set` does not allow. Most plain characters
+  // lead from `set` to `usual`, and all plain characters lead from `usual` to `usual`.
   void walk_unusual(SetId set, SetId usual, TokenMask& mask, std::vector<Escape>& escapes);
   // Such a set for walk_unusual(), or kDead.
   SetId usual_set(SetId set);

@@ -40,8 +40,7 @@ bool Matcher::accept(int32_t token) {
   const Lock lock(masks_->mutex());
   SetId set = bytes.empty() ? kDead : after(bytes);
   for (size_t i = 0; i < vocabulary.named().size(); ++i) {
-    const TokenMask& ids = vocabulary.named()[i];
-    if (!(ids[static_cast<size_t>(token) / 64] >> (token % 64) & 1)) continue;
+    if (!has_token(vocabulary.named()[i], token)) continue;
     set = masks_->stacks().both(set, after(token_reference_bytes(i)));
   }
   if (set == kDead) return false;

@@ -62,8 +62,8 @@ void add_named(Trie& trie, std::span<const TokenMask> named) {
   const size_t first = add_node(token_reference_bytes(0).substr(0, 1));
   for (size_t i = 0; i < named.size(); ++i) {
     const size_t node = add_node(token_reference_bytes(i));
-    for (size_t id = 0; id < 64 * named[i].size(); ++id) {
-      if (named[i][id / 64] >> (id % 64) & 1) trie.tokens.push_back(static_cast<int32_t>(id));
+    for (int32_t id = 0; static_cast<size_t>(id) < 64 * named[i].size(); ++id) {
+      if (has_token(named[i], id)) trie.tokens.push_back(id);
     }
     trie.nodes[node].end = static_cast<uint32_t>(node + 1);
   }
@@ -159,8 +159,7 @@ Vocabulary::Vocabulary(std::span<const std::string_view> bytes, std::span<const 
   TokenMask mask(words());
   for (int length = 1; length <= longest; ++length) {
     for (; next < plain.size() && plain[next].first == length; ++next) {
-      const auto id = static_cast<size_t>(plain[next].second);
-      mask[id / 64] |= uint64_t{1} << (id % 64);
+      add_token(mask, plain[next].second);
     }
     plain_.push_back(mask);
   }

@@ -18,6 +18,16 @@ namespace skald::grammar {
 
 using TokenMask = std::vector<uint64_t>;  // bit i % 64 of word i / 64: token i
 
+inline bool has_token(std::span<const uint64_t> mask, int32_t id) {
+  return mask[static_cast<size_t>(id) / 64] >> (id % 64) & 1;
+}
+inline void add_token(TokenMask& mask, int32_t id) {
+  mask[static_cast<size_t>(id) / 64] |= uint64_t{1} << (id % 64);
+}
+inline void remove_token(TokenMask& mask, int32_t id) {
+  mask[static_cast<size_t>(id) / 64] &= ~(uint64_t{1} << (id % 64));
+}
+
 struct TrieNode {
   uint32_t end;          // index after all nodes below this one
   uint32_t first_token;  // into Trie::tokens; ends at the first_token of the next node

@@ -54,7 +54,7 @@ inline std::shared_ptr<Masks> make_masks(const Rules& rules,
 }
 
 inline bool has_bit(std::span<const uint64_t> mask, int32_t token) {
-  return mask[static_cast<size_t>(token) / 64] >> (token % 64) & 1;
+  return grammar::has_token(mask, token);
 }
 
 // Whether the grammar has a text that begins so, and whether the text is complete.
