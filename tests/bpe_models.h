@@ -21,15 +21,24 @@ struct GgufBpe {
   int32_t bos = 0, eos = 2;
 };
 
+// The keys that llama.cpp's converter writes for a tokenizer.json.
 inline GgufBpe gguf_bpe_of(const nlohmann::json& json) {
   GgufBpe out;
-  out.pieces.resize(json["model"]["vocab"].size());
-  for (const auto& [piece, id] : json["model"]["vocab"].items()) out.pieces[id] = piece;
+  const auto put = [&](const std::string& piece, size_t id, int32_t type) {
+    if (id >= out.pieces.size()) out.pieces.resize(id + 1);
+    out.types.resize(out.pieces.size(), 5);  // unused
+    out.pieces[id] = piece;
+    out.types[id] = type;
+  };
+  for (const auto& [piece, id] : json["model"]["vocab"].items()) put(piece, id, 1);
   for (const auto& merge : json["model"]["merges"]) {
-    out.merges.push_back(merge[0].get<std::string>() + " " + merge[1].get<std::string>());
+    out.merges.push_back(merge.is_string()
+                             ? merge.get<std::string>()
+                             : merge[0].get<std::string>() + " " + merge[1].get<std::string>());
   }
-  out.types.resize(out.pieces.size(), 1);
-  for (const auto& added : json["added_tokens"]) out.types[added["id"]] = 3;
+  for (const auto& added : json["added_tokens"]) {
+    put(added["content"], added["id"], added["special"] ? 3 : 4);
+  }
   return out;
 }
 

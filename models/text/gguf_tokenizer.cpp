@@ -6,6 +6,7 @@
 #include "engine/base/printable.h"
 #include "models/files/memory_file.h"
 #include "models/text/chat_templates.h"
+#include "models/text/folder_vocabulary.h"
 #include "models/text/open_tokenizer.h"
 #include "tokenizer/chat/turn_ends.h"
 #include "tokenizer/files/gguf_tokens.h"
@@ -26,12 +27,8 @@ GgufTokens tokens_of_folder(const OpenedModel& opened, const Tokenizer& tokenize
   const fs::path& folder = opened.path;
   const fs::path json = folder / "tokenizer.json", model = folder / "tokenizer.model";
   const bool sentencepiece = tokenizer.name().starts_with("SentencePiece");
+  if (sentencepiece) return gguf_tokens(folder_vocabulary(model), tokenizer);
   const HfTokenizerConfig config = read_config(folder);
-  if (sentencepiece) {
-    Vocabulary vocabulary = read_sentencepiece(model);
-    vocabulary.legacy = config.legacy.value_or(vocabulary.legacy);
-    return gguf_tokens(vocabulary, tokenizer);
-  }
   const std::string text = read_json_file(json);
   HfTokenizerFiles files{text, printable(json.string()), config, std::nullopt};
   files.keeps_merges = opened.model.config.architecture.starts_with("gemma4");
@@ -92,8 +89,8 @@ constexpr std::string_view kTexts[] = {
     "for (int i = 0; i < n; ++i) { sum += a[i] * b[i]; }  // done",
     "Ünïcödé naïve café Straße œuvre \xE2\x80\x9Cquotes\xE2\x80\x9D \xE2\x80\x94 dash\xE2\x80\xA6",
     "Кириллица, ελληνικά, עברית, العربية, हिन्दी, ไทย, 中文字符, 日本語の文, 한국어",
-    "e\xCC\x81 o\xCC\x88 \xF0\x9F\x98\x80\xF0\x9F\x91\xA9\xE2\x80\x8D\xF0\x9F\x9A\x80 \xE2\x82\xAC "
-    "\xC2\xB1",
+    "e\xCC\x81 o\xCC\x88 \xF0\x9F\x98\x80\xF0\x9F\x91\xA9\xE2\x80\x8D\xF0\x9F\x9A\x80",
+    "\xE2\x82\xAC \xC2\xB1",
     "http://example.org/path?query=1&x=y#frag user@example.org",
     "supercalifragilisticexpialidocious pneumonoultramicroscopicsilicovolcanoconiosis",
     "",

@@ -6,6 +6,7 @@
 #include "engine/base/printable.h"
 #include "models/files/gguf.h"
 #include "models/files/hf_config.h"
+#include "models/text/folder_vocabulary.h"
 #include "models/text/gguf_bpe.h"
 #include "tokenizer/chat/channels.h"
 #include "tokenizer/chat/turn_ends.h"
@@ -19,14 +20,15 @@ namespace {
 namespace fs = std::filesystem;
 
 // A GGUF cannot say which tokens absorb the white space after them. In Phi-3's tokenizer.json these
-// are all special tokens but three.
+// are all special tokens but these three.
 void add_stripping_tokens(const GgufMetadata& metadata, Vocabulary& v) {
   if (metadata.text_or("general.architecture", "") != "phi3") return;
   for (size_t id = 0; id < std::min(v.pieces.size(), v.types.size()); ++id) {
     const std::string& piece = v.pieces[id];
     const bool special = v.types[id] == static_cast<int32_t>(TokenKind::Control) ||
                          v.types[id] == static_cast<int32_t>(TokenKind::UserDefined);
-    if (piece == "</s>" || (special && piece != "<s>" && piece != "<|endoftext|>")) {
+    const bool keeps = piece == "<s>" || piece == "<unk>" || piece == "<|endoftext|>";
+    if (piece == "</s>" || (special && !keeps)) {
       v.strips_right.push_back(static_cast<int32_t>(id));
     }
   }
@@ -58,6 +60,7 @@ Vocabulary gguf_vocabulary(const GgufFile& file) {
   v.remove_extra_whitespaces =
       metadata.boolean_or("tokenizer.ggml.remove_extra_whitespaces", false);
   add_stripping_tokens(metadata, v);
+  make_turn_ends_control(v);
   v.legacy = metadata.boolean_or("tokenizer.skald.legacy", v.legacy);  // written by skald quantize
   return v;
 }
@@ -99,19 +102,6 @@ std::unique_ptr<Tokenizer> gguf_tokenizer(const GgufFile& file) {
        "over characters ('gemma4')");
 }
 
-std::unique_ptr<Tokenizer> sentencepiece_tokenizer(const fs::path& model) {
-  SentencePieceSettings settings;
-  const fs::path config_path = model.parent_path() / "tokenizer_config.json";
-  if (fs::exists(config_path)) {
-    const HfConfig config = HfConfig::read(config_path);
-    auto setting = [&](std::string_view key) {
-      return config.has(key) ? std::optional(config.boolean_or(key, false)) : std::nullopt;
-    };
-    settings = {setting("add_bos_token"), setting("add_eos_token"), setting("legacy")};
-  }
-  return open_sentencepiece(model, settings);
-}
-
 // tokenizer.json has priority over tokenizer.model, because it contains the tokens added for chat.
 std::unique_ptr<Tokenizer> folder_tokenizer(const fs::path& folder) {
   const fs::path json = folder / "tokenizer.json", model = folder / "tokenizer.model";
@@ -129,7 +119,7 @@ std::unique_ptr<Tokenizer> folder_tokenizer(const fs::path& folder) {
     fail(Exit::Model, printable(folder.string()),
          ": has no tokenizer; expected tokenizer.json or tokenizer.model");
   }
-  return sentencepiece_tokenizer(model);
+  return make_sentencepiece(folder_vocabulary(model));
 }
 
 }  // namespace

@@ -99,7 +99,7 @@ constexpr Known kKnown[] = {
     {"lfm2", {kLlama3Pattern}, false, true, true},
     {"dbrx", {kLlama3Pattern}},
     {"smaug-bpe", {kLlama3Pattern}},
-    {"glm4", {kLlama3Pattern}},
+    {"glm4", {kLlama3Pattern}, false, true},
     {"chatglm-bpe", {kLlama3Pattern}},
     {"qwen2", {kQwen2Pattern}, true},
     {"deepseek-r1-qwen", {kQwen2Pattern}},

@@ -1,6 +1,7 @@
 #include "tokenizer/files/hf_tokenizer.h"
 
 #include <algorithm>
+#include <charconv>
 #include <unordered_map>
 
 #include "engine/base/error.h"
@@ -45,18 +46,24 @@ void place_vocab(const TokenizerJson& file, BpeVocabulary& v) {
   }
 }
 
+// A token without its id.
+AddedToken added_token(const JsonPlace& item) {
+  AddedToken token;
+  token.text = item["content"].text();
+  token.special = item.boolean_or("special", false);
+  token.normalized = item.boolean_or("normalized", !token.special);
+  token.single_word = item.boolean_or("single_word", false);
+  token.lstrip = item.boolean_or("lstrip", false);
+  token.rstrip = item.boolean_or("rstrip", false);
+  return token;
+}
+
 void read_added(const JsonPlace& json, BpeVocabulary& v) {
   if (json.is_null()) return;
   for (const JsonPlace& item : json.elements()) {
     item.know_only({"id", "content", "single_word", "lstrip", "rstrip", "normalized", "special"});
-    AddedToken token;
-    token.text = item["content"].text();
+    AddedToken token = added_token(item);
     token.id = checked_id(item["id"].integer(), token.text, v.source);
-    token.special = item.boolean_or("special", false);
-    token.normalized = item.boolean_or("normalized", !token.special);
-    token.single_word = item.boolean_or("single_word", false);
-    token.lstrip = item.boolean_or("lstrip", false);
-    token.rstrip = item.boolean_or("rstrip", false);
     v.added.push_back(std::move(token));
   }
 }
@@ -132,6 +139,33 @@ HfTokenizerConfig parse_hf_tokenizer_config(std::string_view text, const std::st
   out.unk = token_text(json["unk_token"]);
   out.pad = token_text(json["pad_token"]);
   return out;
+}
+
+std::vector<AddedToken> parse_tokens_of_config(std::string_view text, const std::string& source) {
+  const TokenizerJson file = parse_tokenizer_json(text, source);
+  std::vector<AddedToken> tokens;
+  const JsonPlace json = JsonPlace(file.root, source)["added_tokens_decoder"];
+  if (json.is_null()) return tokens;
+  for (const auto& [key, item] : json.members()) {
+    AddedToken token = added_token(item);
+    int64_t id = -1;
+    const auto [rest, error] = std::from_chars(key.data(), key.data() + key.size(), id);
+    if (error != std::errc() || rest != key.data() + key.size()) {
+      fail(Exit::Model, json.where(), ": '", printable(key, 40), "': expected a token id");
+    }
+    token.id = checked_id(id, token.text, source);
+    tokens.push_back(std::move(token));
+  }
+  return tokens;
+}
+
+std::vector<AddedToken> parse_added_tokens(std::string_view text, const std::string& source) {
+  const TokenizerJson file = parse_tokenizer_json(text, source);
+  std::vector<AddedToken> tokens;
+  for (const auto& [key, id] : JsonPlace(file.root, source).members()) {
+    tokens.push_back({.id = checked_id(id.integer(), key, source), .text = std::string(key)});
+  }
+  return tokens;
 }
 
 std::optional<BpeVocabulary> parse_hf_tokenizer(std::string_view text, const std::string& source,

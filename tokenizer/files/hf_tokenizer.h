@@ -24,6 +24,11 @@ struct HfTokenizerConfig {
 
 HfTokenizerConfig parse_hf_tokenizer_config(std::string_view json, const std::string& source);
 
+// The tokens that a tokenizer.model does not have, as the files beside it list them:
+// "added_tokens_decoder" of a tokenizer_config.json, and an added_tokens.json.
+std::vector<AddedToken> parse_tokens_of_config(std::string_view json, const std::string& source);
+std::vector<AddedToken> parse_added_tokens(std::string_view json, const std::string& source);
+
 // nullopt: the file contains another kind of model (Unigram, WordPiece, ...).
 std::optional<BpeVocabulary> parse_hf_tokenizer(std::string_view json, const std::string& source,
                                                 const HfTokenizerConfig& config = {});

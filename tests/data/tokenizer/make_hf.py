@@ -106,6 +106,8 @@ named = [
     ("deepseek-coder", None, [regex("[\r\n]"), regex(r"\s?\p{L}+"), regex(r"\s?\p{P}+"), regex(DEEPSEEK_CJK), digits], False),
 ]
 
+whole_first = {"glm4"}  # names whose tokenizer.json has ignore_merges
+
 # name, vocabulary, changed parts, added tokens
 variants = [
     ("gpt-2", "byte", {"pre_tokenizer": byte(use_regex=True)}, []),
@@ -156,7 +158,7 @@ def byte_lengths(text, offsets):
 
 train_spm()
 variants += [
-    (name, "byte", {"pre_tokenizer": byte(*steps, use_regex=own), "normalizer": normalizer}, []) for name, normalizer, steps, own in named
+    (name, "byte", {"pre_tokenizer": byte(*steps, use_regex=own), "normalizer": normalizer, "ignore_merges": name in whole_first}, []) for name, normalizer, steps, own in named
 ]
 with_cuts = {v[0] for v in named} | {"gpt-2", "llama-bpe", "qwen2", "tekken", "smollm"}
 out = {"reference": "tokenizers " + __import__("tokenizers").__version__, "texts": texts, "variants": []}

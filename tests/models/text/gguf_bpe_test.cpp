@@ -1,4 +1,6 @@
 // Models with a byte-level BPE tokenizer, tested through the program.
+#include <map>
+
 #include "tests/bpe_models.h"
 #include "tests/program_output.h"
 
@@ -33,6 +35,33 @@ TEST_CASE("a GGUF that names its rules gives the ids of the tokenizer.json with 
     ++checked;
   }
   CHECK(checked == 13);
+}
+
+TEST_CASE("published BPEs give the reference's ids from a GGUF too") {
+  TempFolder folder;
+  for (const auto& [name, pre] : std::map<std::string, std::string>{{"llama3", "llama-bpe"},
+                                                                    {"bpe-llama3-1k", "llama-bpe"},
+                                                                    {"bpe-qwen2-1k", "qwen2"},
+                                                                    {"bpe-gpt2-1k", "gpt-2"}}) {
+    const std::string path = "tokenizers/" + name;
+    if (!have_shared(path + "-tokenizer.json")) return;
+    const auto file = [&](const char* end) {
+      return Json::parse(read_file(shared_dir() / (path + end)));
+    };
+    GgufBpe bpe = gguf_bpe_of(file("-tokenizer.json"));
+    bpe.pre = pre;
+    bpe.eos = bpe.bos;
+    const Json cases = file(".golden.json")["cases"];
+    std::string lines;
+    for (const Json& one : cases) {
+      lines += Json({{"text", one["text"]}, {"ids", one["ids"]}}).dump() + "\n";
+    }
+    const std::string model = folder.write("model.gguf", bpe_gguf(bpe)).string();
+    const std::string ids = folder.write("ids.jsonl", lines).string();
+    CAPTURE(name);
+    CHECK(output({"tokenize", model, "--check", ids, "--special"}) ==
+          concat(cases.size(), " texts, 0 differ\n"));
+  }
 }
 
 TEST_CASE("tokenize --check reports differing ids, and its exit code says whether there are any") {

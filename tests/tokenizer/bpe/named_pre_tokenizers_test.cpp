@@ -41,5 +41,12 @@ TEST_CASE("names that stand for the same rules are written as the first of them"
   CHECK(named_pre_tokenizer("no such name", "test") == nullptr);
 }
 
+// GLM-4's tokenizer.json says so, and some of its pieces are made by no sequence of merges.
+TEST_CASE("GLM-4 looks for a whole part in the vocabulary before it merges") {
+  CHECK(named_pre_tokenizer("glm4", "test")->ignore_merges);
+  CHECK(named_pre_tokenizer("llama-bpe", "test")->ignore_merges);
+  CHECK_FALSE(named_pre_tokenizer("gpt-4o", "test")->ignore_merges);
+}
+
 }  // namespace
 }  // namespace skald::test
