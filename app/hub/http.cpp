@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdio>
+#include <cstring>
 #include <exception>
 #include <utility>
 
@@ -53,6 +54,13 @@ HttpFailure::Kind kind_of(CURLcode code) {
   }
 }
 
+// "huggingface.co" of "https://huggingface.co/api".
+std::string host_name(const std::string& url) {
+  const std::string host = host_of(url);
+  const size_t start = host.find("://");
+  return printable(start == host.npos ? url : host.substr(start + 3), 100);
+}
+
 // The address that a Location header names, seen from `url`.
 std::string resolved(const std::string& url, const std::string& location) {
   CURLU* parts = curl_url();
@@ -66,6 +74,50 @@ std::string resolved(const std::string& url, const std::string& location) {
   curl_free(text);
   curl_url_cleanup(parts);
   return result;
+}
+
+// Why no reply came from `url`. libcurl's own texts differ from version to version.
+std::string reason_of(CURLcode code, CURL* curl, const std::string& url,
+                      const HubSettings& settings) {
+  const std::string host = host_name(url);
+  long proxy_status = 0, system_error = 0;
+  curl_easy_getinfo(curl, CURLINFO_HTTP_CONNECTCODE, &proxy_status);
+  if (proxy_status >= 300) return concat("the proxy answers with status ", proxy_status);
+  curl_easy_getinfo(curl, CURLINFO_OS_ERRNO, &system_error);
+  switch (code) {
+    case CURLE_COULDNT_RESOLVE_HOST:
+      return concat("no address is known for ", host);
+    case CURLE_COULDNT_RESOLVE_PROXY:
+      return "no address is known for the proxy";
+    case CURLE_COULDNT_CONNECT:
+      return concat("no connection to ", host, system_error == 0 ? "" : ": ",
+                    system_error == 0 ? "" : std::strerror(static_cast<int>(system_error)));
+    case CURLE_PEER_FAILED_VERIFICATION:
+      return concat("this machine does not trust the certificate of ", host);
+    case CURLE_SSL_CACERT_BADFILE:
+      return concat("the CA file ", printable(settings.certificates), " cannot be used");
+    case CURLE_SSL_CONNECT_ERROR:
+    case CURLE_SSL_CERTPROBLEM:
+    case CURLE_SSL_CIPHER:
+    case CURLE_SSL_ISSUER_ERROR:
+      return concat("no encrypted connection to ", host);
+    case CURLE_OPERATION_TIMEDOUT:
+      return concat(host, " did not answer in time");
+    case CURLE_PARTIAL_FILE:
+    case CURLE_RECV_ERROR:
+    case CURLE_SEND_ERROR:
+    case CURLE_GOT_NOTHING:
+    case CURLE_HTTP2:
+    case CURLE_HTTP2_STREAM:
+      return concat("the connection to ", host, " ended early");
+    case CURLE_URL_MALFORMAT:
+    case CURLE_UNSUPPORTED_PROTOCOL:
+      return concat("'", printable(url, 200), "' is no http:// or https:// address");
+    case CURLE_OUT_OF_MEMORY:
+      return "the machine is out of memory";
+    default:
+      return concat("nothing came from ", host, " (libcurl's error ", static_cast<int>(code), ")");
+  }
 }
 
 }  // namespace
@@ -147,12 +199,10 @@ HttpReply HttpConnection::get_once(const HttpRequest& request, const Body& body,
   curl_easy_reset(curl);  // keeps connections that are open
   Transfer transfer{curl, std::move(reply), &body, &stop_, false, nullptr};
   transfer.reply.url = request.url;
-  char message[CURL_ERROR_SIZE] = "";
   const std::string agent = concat("skald/", version());
   curl_easy_setopt(curl, CURLOPT_URL, request.url.c_str());
   curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
   curl_easy_setopt(curl, CURLOPT_USERAGENT, agent.c_str());
-  curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, message);
   curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
   curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, long{settings_.connect_timeout.count()});
   curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
@@ -189,7 +239,7 @@ HttpReply HttpConnection::get_once(const HttpRequest& request, const Body& body,
     const HttpFailure::Kind kind = kind_of(code);
     const bool no_answer = kind == HttpFailure::Kind::Cut && connected == 0;
     throw HttpFailure(no_answer ? HttpFailure::Kind::Refused : kind,
-                      message[0] ? message : curl_easy_strerror(code));
+                      reason_of(code, curl, request.url, settings_));
   }
   return transfer.reply;
 }

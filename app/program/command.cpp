@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdint>
 
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
@@ -13,16 +14,36 @@ namespace {
 
 std::string in_quotes(std::string_view text) { return "'" + printable(text, 60) + "'"; }
 
-// The message of a wrong argument list. Rewords what users would not understand.
-std::string parse_message(const CLI::ParseError& problem) {
+std::string exclusion_message(const CLI::App& app) {
+  for (const CLI::Option* one : app.get_options()) {
+    for (const CLI::Option* other : one->get_excludes()) {
+      if (one->count() > 0 && other->count() > 0) {
+        return one->get_name() + " and " + other->get_name() +
+               " are given together; leave out one of them";
+      }
+    }
+  }
+  return "two flags are given that exclude each other";
+}
+
+// The message of a wrong argument list. CLI11's own words stay out of it: of its text only the name
+// of the flag is taken, and what a Check of ours said.
+std::string parse_message(const CLI::ParseError& problem, const CLI::App& app) {
   const std::string text = printable(problem.what(), 400);
   const std::string name = text.substr(0, text.find(':'));
   const auto says = [&](std::string_view part) { return text.find(part) != std::string::npos; };
+  if (dynamic_cast<const CLI::ValidationError*>(&problem) != nullptr) return text;
+  if (dynamic_cast<const CLI::ExcludesError*>(&problem) != nullptr) return exclusion_message(app);
   if (dynamic_cast<const CLI::ArgumentMismatch*>(&problem) != nullptr) {
-    if (says("At Most 1 ")) return name + " is given more than once";
-    if (says(" missing")) return name + " needs a value";
+    return name + (says("At Most 1 ") ? " is given more than once" : " needs a value");
   }
-  return text;
+  return "the arguments cannot be read";
+}
+
+// What every flag of a number checks, besides its own bounds: CLI11 would report a word in its own
+// words.
+Check any_number() {
+  return number_where([](double) { return true; }, "a number");
 }
 
 }  // namespace
@@ -76,7 +97,17 @@ Option Option::check(Check check) const {
 }
 
 Option Option::one_of(std::vector<std::string> values) const {
-  option_->check(CLI::IsMember(std::move(values)));
+  std::string listed;
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (i > 0) listed += i + 1 < values.size() ? ", " : " or ";
+    listed += values[i];
+  }
+  CLI::Validator validator(CLI::IsMember(values).get_description());  // shown by --help
+  validator.operation([values = std::move(values), listed](std::string& text) {
+    const bool known = std::find(values.begin(), values.end(), text) != values.end();
+    return known ? std::string() : in_quotes(text) + ": expected " + listed;
+  });
+  option_->check(std::move(validator));
   return *this;
 }
 
@@ -151,28 +182,28 @@ Option Command::option(const std::string& names, std::string& value, const std::
 }
 
 Option Command::option(const std::string& names, int& value, const std::string& help) {
-  return Option(app_->add_option(names, value, help));
+  return Option(app_->add_option(names, value, help)).check(in_range(INT32_MIN, INT32_MAX));
 }
 
 Option Command::option(const std::string& names, int64_t& value, const std::string& help) {
-  return Option(app_->add_option(names, value, help));
+  return Option(app_->add_option(names, value, help)).check(in_range(INT64_MIN, INT64_MAX));
 }
 
 Option Command::option(const std::string& names, uint64_t& value, const std::string& help) {
-  return Option(app_->add_option(names, value, help));
+  return Option(app_->add_option(names, value, help)).check(in_range(0, INT64_MAX));
 }
 
 Option Command::option(const std::string& names, float& value, const std::string& help) {
-  return Option(app_->add_option(names, value, help));
+  return Option(app_->add_option(names, value, help)).check(any_number());
 }
 
 Option Command::option(const std::string& names, double& value, const std::string& help) {
-  return Option(app_->add_option(names, value, help));
+  return Option(app_->add_option(names, value, help)).check(any_number());
 }
 
 Option Command::option(const std::string& names, std::optional<int>& value,
                        const std::string& help) {
-  return Option(app_->add_option(names, value, help));
+  return Option(app_->add_option(names, value, help)).check(in_range(INT32_MIN, INT32_MAX));
 }
 
 Option Command::option(const std::string& names, std::vector<std::string>& values,
@@ -182,7 +213,7 @@ Option Command::option(const std::string& names, std::vector<std::string>& value
 
 Option Command::option(const std::string& names, std::vector<int64_t>& values,
                        const std::string& help) {
-  return Option(app_->add_option(names, values, help));
+  return Option(app_->add_option(names, values, help)).check(in_range(INT64_MIN, INT64_MAX));
 }
 
 Option Command::option(const std::string& names, std::function<void(const std::string& value)> set,
@@ -220,7 +251,8 @@ Command::Request Command::parse(std::vector<std::string> arguments) {
   } catch (const CLI::ExtrasError&) {
     request.kind = Request::Kind::Unexpected;
   } catch (const CLI::ParseError& problem) {
-    fail(Exit::Usage, parse_message(problem));
+    const std::vector<CLI::App*> chosen = app_->get_subcommands();
+    fail(Exit::Usage, parse_message(problem, chosen.empty() ? *app_ : *chosen.front()));
   }
   const std::vector<CLI::App*> given = app_->get_subcommands();
   request.command = given.empty() ? this : find_command(given.front()->get_name());

@@ -84,6 +84,18 @@ const Command* command_with(const std::string& flag, const Command& program) {
        command.commands().empty() ? command.name() + " " : "", "--help'");
 }
 
+// Refuses a value for a flag that takes none, as in --json=x.
+void check_takes_value(const std::string& argument, const Command& command) {
+  const size_t equals = argument.find('=');
+  if (!argument.starts_with("--") || equals == argument.npos) return;
+  const std::string name = argument.substr(0, equals);
+  const std::string value = argument.substr(equals + 1);
+  const Option flag = command.find_flag(name);
+  if (!flag || flag.takes_value() || value == "true" || value == "false") return;
+  fail(Exit::Usage, name, " takes no value, found '", printable(value, 60), "'; write ", name,
+       " alone");
+}
+
 // Replaces flags of kOneDashNames by their long names and rejects all others such as -ngl, which
 // CLI11 would read as -n with the value "gl". A number may follow its flag directly (-n5), a word
 // may not. The value of a flag is not touched.
@@ -97,6 +109,7 @@ void replace_one_dash_names(std::vector<std::string>& arguments, const Command& 
     }
     const bool name = a.size() > 2 && a[0] == '-' && letter(a[1]) && letter(a[2]);
     if (name && !value) fail_unexpected(a, command);
+    if (!value) check_takes_value(a, command);
     const Option flag = value ? Option() : command.find_flag(a);
     value = flag && flag.takes_value();
   }

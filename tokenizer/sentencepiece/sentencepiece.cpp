@@ -190,20 +190,18 @@ class SentencePiece final : public Tokenizer {
     return text;
   }
 
+  // The vocabulary was checked before, so a refusal by the library is not expected. Its words would
+  // not help a user.
   Library load(const LibraryModel& model) const {
     auto library = std::make_unique<sentencepiece::SentencePieceProcessor>();
-    std::string refusal;
     try {
-      const auto status = library->LoadFromSerializedProto(serialize(model));
-      if (status.ok()) return library;
-      refusal = status.message();
+      if (library->LoadFromSerializedProto(serialize(model)).ok()) return library;
     } catch (const std::bad_alloc&) {
       throw;
     } catch (const std::exception&) {
-      refusal = "its pieces contradict each other";
     }
-    fail(Exit::Model, vocabulary_.source,
-         ": the sentencepiece library refuses the vocabulary: ", refusal);
+    fail(Exit::Model, vocabulary_.source, ": the sentencepiece library does not take these ",
+         model.pieces.size(), " pieces, though each of them is valid; download the file again");
   }
 
   // If in_parts_, the library only merges; the prefix is added and long texts are cut here.
@@ -243,7 +241,11 @@ class SentencePiece final : public Tokenizer {
     }
     std::vector<int> part;
     const auto status = library.Encode(text, &part);
-    if (!status.ok()) fail(Exit::Failed, vocabulary_.source, ": tokenizing: ", status.message());
+    if (!status.ok()) {
+      fail(Exit::Failed, vocabulary_.source,
+           ": the sentencepiece library does not tokenize a text ", "of ", text.size(),
+           " bytes; expected any text; try it in parts");
+    }
     // Neighbouring unknown characters become one unknown token, also across a cut.
     const bool joins = !byte_fallback_ && !ids.empty() && !part.empty() &&
                        ids.back() == special_.unk && part.front() == special_.unk;

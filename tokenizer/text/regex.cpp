@@ -17,10 +17,54 @@ constexpr uint32_t kMostHeapKiB = 256 << 10;
 constexpr size_t kMostStackBytes = 16 << 20;
 constexpr uint32_t kMostNested = 100;  // parentheses
 
-std::string message(int code) {
-  PCRE2_UCHAR text[200];
-  pcre2_get_error_message(code, text, sizeof text);
-  return printable(reinterpret_cast<const char*>(text));
+// What is wrong with a pattern that PCRE2 does not compile. Offsets are left out: they count in the
+// translated pattern.
+std::string fault_of_pattern(int code) {
+  switch (code) {
+    case PCRE2_ERROR_MISSING_CLOSING_PARENTHESIS:
+      return "has a '(' without its ')'";
+    case PCRE2_ERROR_UNMATCHED_CLOSING_PARENTHESIS:
+      return "has a ')' without its '('";
+    case PCRE2_ERROR_MISSING_SQUARE_BRACKET:
+      return "has a '[' without its ']'";
+    case PCRE2_ERROR_QUANTIFIER_INVALID:
+      return "repeats nothing: something must stand before '*', '+', '?' or '{'";
+    case PCRE2_ERROR_QUANTIFIER_OUT_OF_ORDER:
+    case PCRE2_ERROR_QUANTIFIER_TOO_BIG:
+      return "has a repetition whose counts are too large or in the wrong order";
+    case PCRE2_ERROR_CLASS_RANGE_ORDER:
+      return "has a range of characters that ends before it begins";
+    case PCRE2_ERROR_MALFORMED_UNICODE_PROPERTY:
+    case PCRE2_ERROR_UNKNOWN_UNICODE_PROPERTY:
+      return "has a \\p{...} with an unknown name";
+    case PCRE2_ERROR_LOOKBEHIND_NOT_FIXED_LENGTH:
+    case PCRE2_ERROR_LOOKBEHIND_TOO_COMPLICATED:
+      return "looks back over a text of no fixed length, which skald does not support";
+    case PCRE2_ERROR_PARENTHESES_NEST_TOO_DEEP:
+      return concat("has more than ", kMostNested, " nested parentheses");
+    case PCRE2_ERROR_PATTERN_TOO_LARGE:
+    case PCRE2_ERROR_PATTERN_TOO_COMPLICATED:
+    case PCRE2_ERROR_HEAP_FAILED:
+      return "is too large once its repetitions are written out";
+    default:
+      return concat("has syntax that skald does not support (PCRE2's error ", code, ")");
+  }
+}
+
+// Why a search ended without an answer.
+std::string fault_of_search(int code) {
+  switch (code) {
+    case PCRE2_ERROR_MATCHLIMIT:
+    case PCRE2_ERROR_DEPTHLIMIT:
+      return concat("it takes more than ", kMostSteps, " steps; shorten the text, or take a ",
+                    "pattern without repetitions of repetitions");
+    case PCRE2_ERROR_HEAPLIMIT:
+    case PCRE2_ERROR_JIT_STACKLIMIT:
+    case PCRE2_ERROR_NOMEMORY:
+      return "it takes too much memory; shorten the text";
+    default:
+      return concat("it cannot be searched for (PCRE2's error ", code, ")");
+  }
 }
 
 }  // namespace
@@ -43,7 +87,10 @@ struct Regex::Compiled {
                          options | PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C, &error, &where,
                          limits);
     pcre2_compile_context_free(limits);
-    if (!code) fail(Exit::Model, source, ": ", quoted(), ": ", message(error));
+    if (!code) {
+      fail(Exit::Model, source, ": ", quoted(), " ", fault_of_pattern(error),
+           "; expected a regular expression of Oniguruma");
+    }
     // Without a JIT compiler matching is slower but equal
     pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);
   }
@@ -119,7 +166,7 @@ void Regex::Search::find_all(std::string_view text, std::vector<Span>& matches) 
     if (code == PCRE2_ERROR_JIT_STACKLIMIT && memory_->add_stack()) continue;
     if (code < 0) {
       fail(Exit::Model, compiled.source, ": ", compiled.quoted(), " on a text of ", text.size(),
-           " bytes: ", message(code));
+           " bytes: ", fault_of_search(code));
     }
     const Span match = {static_cast<uint32_t>(found[0]), static_cast<uint32_t>(found[1])};
     const bool empty = match.begin >= match.end;

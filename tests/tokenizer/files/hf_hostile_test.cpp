@@ -40,7 +40,7 @@ TEST_CASE("an unknown part of a tokenizer.json is named, never ignored") {
                      {"type": "Digits"}]})"),
             "pretokenizers: 1: Digits after ByteLevel"));
   CHECK(has(step(R"({"type": "Split", "pattern": {"Regex": "a("}, "behavior": "Isolated"})"),
-            "the pattern 'a(': missing closing parenthesis"));
+            "the pattern 'a(' has a '(' without its ')'"));
   CHECK(has(changed("/added_tokens/0/content", "other"), "has the id 0, which is"));
   CHECK(has(changed("/added_tokens/0/colour", "red"), "added_tokens: 0: has 'colour'"));
 }
