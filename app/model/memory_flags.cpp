@@ -1,5 +1,6 @@
 #include "app/model/memory_flags.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <optional>
@@ -72,6 +73,16 @@ MemoryCap parse_memory_cap(const std::string& text) {
   return cap;
 }
 
+std::optional<int> parse_gpu_layers(const std::string& text) {
+  if (text == "auto") return {};
+  if (text == "all") return kAllLayers;
+  int layers = 0;
+  const char* end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, layers);
+  if (error == std::errc() && rest == end && layers >= 0) return std::min(layers, kAllLayers - 1);
+  fail(Exit::Usage, "--gpu-layers ", quoted(text), ": expected a number of layers, auto or all");
+}
+
 int parse_arch_limit(const std::string& text) {
   const std::optional<int> limit = architecture(text);
   if (limit == 75 || limit == 80 || limit == 90) return *limit;
@@ -105,6 +116,14 @@ void add_memory_flags(Command& command, RunOptions& run) {
           "--vram", [&run](const std::string& text) { run.memory = parse_memory_cap(text); },
           "Use at most SIZE of the device's memory: 12G, 500M, 80%")
       .type_name("SIZE")
+      .group(kChangesSpeed);
+  command
+      .option(
+          "--gpu-layers",
+          [&run](const std::string& text) { run.gpu_layers = parse_gpu_layers(text); },
+          "Keep the matrices of N layers in the GPU's memory; each step copies those of the others "
+          "from the host's memory. auto: as many as fit; all: all, or fail [auto]")
+      .type_name("N")
       .group(kChangesSpeed);
   command
       .option(

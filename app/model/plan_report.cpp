@@ -1,6 +1,7 @@
 #include "app/model/plan_report.h"
 
 #include <algorithm>
+#include <cstdio>
 
 #include "app/files/json.h"
 #include "app/terminal/table.h"
@@ -28,6 +29,9 @@ std::string context_text(const MemoryPlan& plan) {
     case MemoryPlan::ContextBy::Short:
       return concat(plan.context, " of the model's ", plan.model_context,
                     " tokens, because a larger context changes the rope of all positions");
+    case MemoryPlan::ContextBy::Weights:
+      return concat(plan.context, " of the model's ", plan.model_context,
+                    " tokens, which leaves memory for weights");
   }
   return "";
 }
@@ -42,14 +46,46 @@ const char* context_by_name(MemoryPlan::ContextBy by) {
       return "memory";
     case MemoryPlan::ContextBy::Short:
       return "short";
+    case MemoryPlan::ContextBy::Weights:
+      return "weights";
   }
   return "";
 }
 
 std::string fits_text(const MemoryPlan& plan) {
   if (plan.most_context == 0) return "no, with any context";
-  return concat(plan.fits() ? "yes" : "no", "; the largest context that fits is ",
+  const std::string host = plan.fits() && plan.host() > 0 ? ", with weights on the host" : "";
+  return concat(plan.fits() ? "yes" : "no", host, "; the largest context that fits is ",
                 plan.most_context);
+}
+
+// "8.9 GiB of the weights, at 55.4 GB/s: at most 5.8 steps a second"
+std::string copied_text(const MemoryPlan& plan) {
+  std::string text = size_text(plan.copied) + " of weights";
+  if (plan.link > 0) {
+    char speed[96];
+    std::snprintf(speed, sizeof speed, ", at %.1f GB/s: at most %.3g steps a second",
+                  plan.link / 1e9, plan.link / static_cast<double>(plan.copied));
+    text += speed;
+  }
+  return text;
+}
+
+// What lies in the host's memory, and what that costs.
+std::string host_notes(const MemoryPlan& plan) {
+  if (plan.host() == 0) return "";
+  std::string notes = concat("skald: the GPU has no room for ", size_text(plan.host()),
+                             " of the weights, which lie in the host's memory; --vram and "
+                             "--gpu-layers change that\n");
+  if (plan.copied > 0) {
+    notes += concat("skald: each step copies up to ", copied_text(plan), "\n");
+  }
+  if (plan.unlocked > 0) {
+    notes +=
+        concat("skald: the machine did not page-lock ", size_text(plan.unlocked),
+               " of them, which slows their copies; ulimit -l and the free memory limit that\n");
+  }
+  return notes;
 }
 
 std::string types_text(const PlanReport& report) {
@@ -107,8 +143,8 @@ std::string to_text(const PlanReport& report) {
              "rows       ", report.rows, " in a step\n\n");
   Table parts{{"part", "size"}, {}};
   for (const MemoryPart& part : plan.parts) {
-    parts.rows.push_back(
-        {concat(part.name, part.mapped ? " (from the file)" : ""), size_text(part.bytes)});
+    parts.rows.push_back({concat(part.name, part.mapped ? " (from the file)" : ""),
+                          concat(size_text(part.bytes), part.host ? " (not counted)" : "")});
   }
   parts.rows.push_back({"total", size_text(plan.needed())});
   out += to_text(parts);
@@ -118,6 +154,7 @@ std::string to_text(const PlanReport& report) {
         "           but the weights do not fit in the free memory: every step reads\n"
         "           parts of them from their file\n";
   }
+  if (plan.copied > 0) out += concat("copies     ", copied_text(plan), "\n");
   out += types_text(report);
   Table more{{"sequences", "largest context per sequence"}, {}};
   for (const auto& [sequences, context] : report.by_sequences) {
@@ -129,7 +166,9 @@ std::string to_text(const PlanReport& report) {
   return out;
 }
 
-bool fits_in_memory(const MemoryPlan& plan) { return plan.fits() && weights_stay(plan); }
+bool fits_in_memory(const MemoryPlan& plan) {
+  return plan.fits() && weights_stay(plan) && plan.host() == 0;
+}
 
 Json to_json(const PlanReport& report) {
   const MemoryPlan& plan = report.memory;
@@ -147,12 +186,15 @@ Json to_json(const PlanReport& report) {
                {"parts", Json::array()},
                {"needed_bytes", plan.needed()},
                {"mapped_bytes", plan.mapped()},
+               {"host_bytes", plan.host()},
+               {"copied_bytes_each_step", plan.copied},
                {"fits", plan.fits()},
                {"weights_stay_in_memory", weights_stay(plan)},
                {"largest_context", plan.most_context},
                {"largest_context_by_sequences", Json::array()}};
   for (const MemoryPart& part : plan.parts) {
-    json["parts"].push_back({{"name", part.name}, {"bytes", part.bytes}, {"mapped", part.mapped}});
+    json["parts"].push_back(
+        {{"name", part.name}, {"bytes", part.bytes}, {"mapped", part.mapped}, {"host", part.host}});
   }
   for (const auto& [sequences, context] : report.by_sequences) {
     json["largest_context_by_sequences"].push_back(
@@ -191,11 +233,12 @@ Json to_json(const PlanReport& report) {
 std::string plan_notes(const MemoryPlan& plan) {
   std::string notes;
   if (plan.context_by == MemoryPlan::ContextBy::Memory ||
-      plan.context_by == MemoryPlan::ContextBy::Short) {
+      plan.context_by == MemoryPlan::ContextBy::Short ||
+      plan.context_by == MemoryPlan::ContextBy::Weights) {
     notes += concat("skald: the context is ", context_text(plan), "; -c sets another\n");
   }
   if (!weights_stay(plan)) notes += concat("skald: ", kWeightsNote, "\n");
-  return notes;
+  return notes + host_notes(plan);
 }
 
 }  // namespace skald

@@ -29,14 +29,14 @@ struct PlanReport {
   std::vector<FittingType> types;                     // if the model does not fit; may be empty
 };
 
-// True if the plan fits, and the weights stay in memory.
+// True if the plan fits, and the weights stay in the device's memory.
 bool fits_in_memory(const MemoryPlan& plan);
 
 std::string to_text(const PlanReport& report);  // in lines of at most 80 columns, but for kernels
 Json to_json(const PlanReport& report);
 
-// Lines for stderr: a context smaller than the model's, or weights that do not fit in memory. Empty
-// if neither is so.
+// Lines for stderr: a context smaller than the model's, weights that do not fit in memory, weights
+// in the host's memory. Empty if nothing is so.
 std::string plan_notes(const MemoryPlan& plan);
 
 }  // namespace skald

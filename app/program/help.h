@@ -24,6 +24,7 @@ std::vector<Option> flags_of_group(const Command& command, const std::string& gr
 struct KnownName {
   std::string_view typed, meant;
 };
-inline constexpr KnownName kOneDashNames[] = {{"-sys", "--system-prompt"}, {"-hf", "--hf-repo"}};
+inline constexpr KnownName kOneDashNames[] = {
+    {"-sys", "--system-prompt"}, {"-hf", "--hf-repo"}, {"-ngl", "--gpu-layers"}};
 
 }  // namespace skald

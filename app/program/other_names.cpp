@@ -6,8 +6,7 @@ namespace skald {
 
 std::span<const OtherName> other_flags() {
   static const std::vector<OtherName> kFlags = {
-      {{"-ngl", "--gpu-layers", "--n-gpu-layers"},
-       "leave it out: a GPU gets the whole model; --device cpu keeps it off the GPU"},
+      {{"--n-gpu-layers"}, "use --gpu-layers N"},
       {{"-fa", "--flash-attn"}, "leave it out: attention is always computed like that"},
       {{"-cnv", "--conversation", "-i", "--interactive", "-if", "--interactive-first"},
        "use 'skald chat' to talk, or 'skald run --chat' for one answer"},
@@ -25,7 +24,8 @@ std::span<const OtherName> other_flags() {
       {{"-sm", "-ts", "--split-mode", "--tensor-split"},
        "leave it out: a model runs on one GPU; 'skald batch --devices 0,1' puts a copy on each"},
       {{"-ot", "--override-tensor", "--cpu-moe", "-ncmoe", "--n-cpu-moe"},
-       "leave it out: one device runs the whole model; --device chooses it"},
+       "leave it out: experts that a GPU has no room for are read from the host's memory; -ngl and "
+       "--vram choose how much stays on the GPU"},
       {{"--mlock", "--mmap", "--no-mmap"},
        "leave it out: weights are mapped from their file and read ahead"},
       {{"--list-devices"}, "use 'skald doctor'"},

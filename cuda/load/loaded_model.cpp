@@ -1,6 +1,7 @@
 #include "cuda/load/loaded_model.h"
 
 #include <cmath>
+#include <utility>
 
 #include "cuda/gpu/check.h"
 #include "cuda/kernels/tiles/layout.h"
@@ -10,15 +11,21 @@ namespace skald::cuda {
 
 LoadedModel::LoadedModel(const FusedProgram& fused, const Sizes& sizes, Stream stream,
                          const Loading& loading)
-    : fused_(fused), weights_(sizes.weights, sizes.copies) {
+    : fused_(fused),
+      weights_(sizes.placement.device, sizes.copies),
+      slots_(sizes.placement.slots, "slots for streamed weights") {
+  const Placement& placement = sizes.placement;
+  if (placement.host > 0) hosted_.resize(fused.ops.size());
+  int64_t done = 0;
   for (size_t i = 0; i < fused.ops.size(); ++i) {
     const FusedOp& op = fused.ops[i];
     const size_t first = fused.first_with_weights[i];
     LoadedOp loaded = first == i ? LoadedOp() : ops_[first];
     loaded.fused = &op;
     ops_.push_back(std::move(loaded));
-    if (first == i) std::visit([&](const auto& o) { load(ops_.back(), o, stream); }, op.op);
-    if (loading) loading(weights_.used(), sizes.weights);
+    if (first == i) load(i, ops_.back(), placement.ops[i], stream);
+    if (placement.ops[i].home != Home::Device) done += placement.ops[i].bytes;
+    if (loading) loading(weights_.used() + done, placement.device + placement.host);
   }
   for (const RopeSpec& rope : fused.program.ropes) {
     TensorView view;
@@ -29,6 +36,32 @@ LoadedModel::LoadedModel(const FusedProgram& fused, const Sizes& sizes, Stream s
   }
   weights_.finish(stream);
   find_bounds();
+}
+
+// Matrices that are streamed are packed in their slot, and moved to the host from there.
+void LoadedModel::load(size_t index, LoadedOp& op, const OpPlace& place, Stream stream) {
+  HostedOp hosted;
+  if (place.home != Home::Device) {
+    const bool experts = std::holds_alternative<FusedExperts>(op.fused->op);
+    hosted.memory = HostMemory(place.bytes, place.home == Home::InPlace || experts);
+    if (place.home == Home::Streamed) hosted.slot = slots_.as<std::byte>() + place.slot;
+    weights_.upload_to(hosted.slot ? hosted.slot : hosted.memory.data());
+  }
+  std::visit([&](const auto& o) { load(op, o, stream); }, op.fused->op);
+  weights_.upload_to(nullptr);
+  if (hosted.slot) weights_.save(hosted.slot, hosted.memory.data(), place.bytes, stream);
+  if (place.home != Home::Device) hosted_[index] = std::move(hosted);
+}
+
+const void* LoadedModel::in_place(size_t op, const void* in_slot) const {
+  const HostedOp& hosted = hosted_[op];
+  return hosted.memory.data() + (static_cast<const std::byte*>(in_slot) - hosted.slot);
+}
+
+int64_t LoadedModel::unlocked_bytes() const {
+  int64_t bytes = 0;
+  for (const HostedOp& op : hosted_) bytes += op.memory.locked() ? 0 : op.memory.bytes();
+  return bytes;
 }
 
 // The length of a normed row is at most the square root of its columns. A product with the row is

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "cuda/gpu/host_memory.h"
 #include "cuda/load/weights.h"
 #include "cuda/plan/fused_program.h"
 #include "cuda/plan/sizes.h"
@@ -40,6 +41,12 @@ struct LoadedOp {
   std::vector<LoadedStack> stacks;                   // as FusedProgram::stacks()
 };
 
+// The matrices of an op that lie in the host's memory.
+struct HostedOp {
+  HostMemory memory;
+  std::byte* slot = nullptr;  // where each step copies them to; nullptr: they are read in place
+};
+
 class LoadedModel {
  public:
   using Loading = std::function<void(int64_t bytes, int64_t of)>;
@@ -50,9 +57,15 @@ class LoadedModel {
 
   const std::vector<LoadedOp>& ops() const { return ops_; }
   const LoadedOp& head() const { return ops_.back(); }
+  // Streamed ops (cuda/plan/place.h) alone.
+  const HostedOp& hosted(size_t op) const { return hosted_[op]; }
+  // The same matrix in the host's memory.
+  const void* in_place(size_t op, const void* in_slot) const;
+  int64_t unlocked_bytes() const;  // in the host's memory and not page-locked
   const float* inv_freq(int rope) const { return ropes_[static_cast<size_t>(rope)]; }
 
  private:
+  void load(size_t index, LoadedOp& op, const OpPlace& place, Stream stream);
   void load(LoadedOp& op, const Embed& embed, Stream stream);
   void load(LoadedOp& op, const Norm& norm, Stream stream);
   void load(LoadedOp& op, const FusedLinear& linear, Stream stream);
@@ -74,6 +87,8 @@ class LoadedModel {
 
   const FusedProgram& fused_;
   Weights weights_;
+  DeviceMemory slots_;            // for streamed weights
+  std::vector<HostedOp> hosted_;  // one for each op; empty: all weights lie in the GPU's memory
   Matrix embedding_;
   std::vector<LoadedOp> ops_;
   struct Bounded {

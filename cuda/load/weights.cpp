@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <utility>
 
 #include "cuda/gpu/check.h"
 #include "cuda/kernels/tiles/expand_q.h"
@@ -97,6 +98,15 @@ std::byte* Weights::reserve(int64_t bytes) {
   return at;
 }
 
+std::byte* Weights::reserve_matrix(int64_t bytes) {
+  if (!elsewhere_) return reserve(bytes);
+  return std::exchange(elsewhere_, elsewhere_ + padded(bytes));
+}
+
+void Weights::save(const std::byte* from, std::byte* to, int64_t bytes, Stream stream) {
+  SKALD_CUDA(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyDefault, stream));
+}
+
 std::byte* Weights::zeros(int64_t bytes, Stream stream) {
   std::byte* at = reserve(bytes);
   SKALD_CUDA(cudaMemsetAsync(at, 0, static_cast<size_t>(bytes), stream));
@@ -120,7 +130,7 @@ std::byte* Weights::next_staging() {
 
 void Weights::send(std::byte* to, int64_t bytes, Stream stream) {
   SKALD_CUDA(cudaMemcpyAsync(to, staging_[turn_].as<std::byte>(), static_cast<size_t>(bytes),
-                             cudaMemcpyHostToDevice, stream));
+                             cudaMemcpyDefault, stream));
   SKALD_CUDA(cudaEventRecord(sent_[turn_], stream));
 }
 
@@ -140,7 +150,7 @@ Matrix Weights::upload(const JoinedRows& joined, DType format, Stream stream) {
     matrix.outs += part.view.rows;
   }
   const int64_t bytes = matrix_bytes(format, matrix.outs, matrix.ins);
-  std::byte* to = reserve(bytes);
+  std::byte* to = reserve_matrix(bytes);
   matrix.data = to;
   if (tiled && blocks_.bytes() == 0) blocks_ = DeviceMemory(kStagingBytes, "uploading weights");
   if (quantized) {

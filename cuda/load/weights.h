@@ -32,6 +32,12 @@ class Weights {
   // copies). All uploads must fit.
   Weights(int64_t bytes, int64_t copy_bytes);
 
+  // Matrices that are uploaded from now on lie at `to`, one after the other; nullptr: in the memory
+  // of the weights. `to` may be page-locked memory of the host.
+  void upload_to(std::byte* to) { elsewhere_ = to; }
+  // Copies what was uploaded elsewhere.
+  void save(const std::byte* from, std::byte* to, int64_t bytes, Stream stream);
+
   // Uploads the joined rows as one matrix. All parts have the same number of columns. If `format`
   // is a block format, all parts have it; otherwise parts are rounded to it. A part may be a range
   // of a wider matrix's columns.
@@ -54,6 +60,7 @@ class Weights {
 
  private:
   std::byte* reserve(int64_t bytes);
+  std::byte* reserve_matrix(int64_t bytes);
   void send(std::byte* to, int64_t bytes, Stream stream);  // from staging_[turn_]
   std::byte* next_staging();                               // waits until its last copy is done
 
@@ -61,6 +68,7 @@ class Weights {
   DeviceMemory blocks_;  // rows of a block format before they are packed
   std::optional<DeviceQuantizer> quantizer_;
   int64_t used_ = 0, copied_ = 0;
+  std::byte* elsewhere_ = nullptr;  // where the next matrix lies; nullptr: in memory_
   PinnedMemory staging_[kStagings];
   std::unique_ptr<cpu::ThreadPool> threads_;  // fill the staging buffers
   EventOwner sent_[kStagings];

@@ -26,7 +26,7 @@ class Lister {
          std::span<const int> rows)
       : fused_(fuse_program(model.program())), rows_(rows) {
     const MemoryPlan memory = plan_memory(fused_, options, model.config, gpu);
-    const PlannedStep planned = planned_step(fused_, options, memory, gpu);
+    const PlannedStep planned = planned_step(fused_, options, model.config, memory, gpu);
     graph_rows_ = planned.sizes.graph_rows;
     const auto logit_rows = static_cast<int>(planned.sizes.logit_rows);
     for (int row_count : rows) {

@@ -13,7 +13,12 @@ namespace {
 constexpr int64_t kReserveBytes = 384 << 20;
 // Loading needs its buffers only before graphs and cuBLAS take memory from the reserve.
 static_assert(kLoadingBytes < kReserveBytes);
-constexpr std::string_view kCopyPart = "16-bit copy", kExpandedPart = "16-bit rows";
+constexpr std::string_view kCopyPart = "16-bit copy", kExpandedPart = "16-bit rows",
+                           kWeightPart = "weights", kSlotPart = "slots for streamed weights";
+// A context that nobody asks for is at most this, if weights have to leave the GPU's memory.
+constexpr int64_t kContextBesideWeights = 4096;
+// Weights leave the GPU's memory if a text that is asked for, or this context, does not fit else.
+constexpr int64_t kLeastContext = 2048;
 // Positions are 32-bit numbers on the GPU.
 constexpr int64_t kMostContext = (int64_t{1} << 31) - kPageTokens;
 
@@ -44,7 +49,52 @@ SizeOptions size_options(const FusedProgram& fused, const RunOptions& options,
 
 namespace {
 
-MemoryPlan plan_with(bool copies, const FusedProgram& fused, const RunOptions& options,
+// What a plan does with the memory that is there.
+enum class Use : uint8_t { Resident, Copies, Streamed };
+
+int64_t part_bytes(const MemoryPlan& plan, std::string_view name) {
+  int64_t bytes = 0;
+  for (const MemoryPart& part : plan.parts) bytes += part.name == name ? part.bytes : 0;
+  return bytes;
+}
+
+// All parts but weights.
+std::vector<MemoryPart> other_parts(const FusedProgram& fused, const Sizes& s) {
+  std::vector<MemoryPart> parts;
+  if (fused.quantized()) {
+    parts.push_back({s.copies > 0 ? kCopyPart : kExpandedPart, s.copies + s.expanded});
+  }
+  const MemoryPart others[] = {{"cache", s.cache()},
+                               {"activations", s.activations()},
+                               {"logits", s.logits},
+                               {"sampling", s.sampling},
+                               {"scoring", padded(s.scored) + s.scoring},
+                               {"attention", padded(s.attention) + padded(s.tickets)},
+                               {"step table", s.step.bytes + padded(s.product_tickets)},
+                               {"cuBLAS", kCublasWorkspaceBytes},
+                               {"CUDA itself", kReserveBytes},
+                               {"spare", kSpareBytes}};
+  parts.insert(parts.end(), std::begin(others), std::end(others));
+  if (s.slots > 0) parts.push_back({"recurrent states", s.states()});
+  return parts;
+}
+
+std::vector<MemoryPart> weight_parts(const Placement& placement) {
+  std::vector<MemoryPart> parts = {{kWeightPart, placement.device}};
+  if (placement.slots > 0) parts.push_back({kSlotPart, placement.slots});
+  if (placement.host > 0) {
+    parts.push_back({"weights on the host", placement.host, false, true});
+  }
+  return parts;
+}
+
+// The share of the layers' weights that stays in the GPU's memory.
+std::optional<double> resident_share(const RunOptions& options, const ModelConfig& model) {
+  if (!options.gpu_layers || model.layers == 0) return {};
+  return std::min(1.0, static_cast<double>(*options.gpu_layers) / model.layers);
+}
+
+MemoryPlan plan_with(Use use, const FusedProgram& fused, const RunOptions& options,
                      const ModelConfig& model, const DeviceInfo& gpu) {
   if (options.context > kMostContext) {
     fail(Exit::Usage, "-c ", options.context, ": a GPU takes a context of at most ", kMostContext);
@@ -57,45 +107,63 @@ MemoryPlan plan_with(bool copies, const FusedProgram& fused, const RunOptions& o
   request.sequences = options.cache_tokens > 0 ? 1 : options.sequences;
   request.device = {gpu.total_bytes, gpu.free_bytes};
   request.cap = options.memory;
+  request.host_available = gpu.host_bytes;
+  const int64_t usable = usable_bytes(request.device, request.cap);
+  const bool streams = use == Use::Streamed;
+  if (streams) {
+    const int64_t tokens = pages_for(options.tokens) * kPageTokens;
+    request.context_beside_weights = std::max(kContextBesideWeights, tokens);
+  }
   SizeOptions size = size_options(fused, options, gpu);
-  size.copies = copies;
-  request.parts = [&](int64_t context) -> std::vector<MemoryPart> {
+  size.copies = use == Use::Copies;
+  Placement placement;
+  request.parts = [&](int64_t context) {
     size.context = context;
     const Sizes s(fused, size);
-    std::vector<MemoryPart> parts = {{"weights", s.weights}};
-    if (fused.quantized()) {
-      parts.push_back({copies ? kCopyPart : kExpandedPart, s.copies + s.expanded});
+    const std::vector<MemoryPart> others = other_parts(fused, s);
+    placement = s.placement;
+    if (streams) {
+      int64_t room = usable;
+      for (const MemoryPart& part : others) room -= std::min(room, part.bytes);
+      placement = place_weights(fused, {room, resident_share(options, model)});
     }
-    const MemoryPart others[] = {{"cache", s.cache()},
-                                 {"activations", s.activations()},
-                                 {"logits", s.logits},
-                                 {"sampling", s.sampling},
-                                 {"scoring", padded(s.scored) + s.scoring},
-                                 {"attention", padded(s.attention) + padded(s.tickets)},
-                                 {"step table", s.step.bytes + padded(s.product_tickets)},
-                                 {"cuBLAS", kCublasWorkspaceBytes},
-                                 {"CUDA itself", kReserveBytes},
-                                 {"spare", kSpareBytes}};
-    parts.insert(parts.end(), std::begin(others), std::end(others));
-    if (s.slots > 0) parts.push_back({"recurrent states", s.states()});
+    std::vector<MemoryPart> parts = weight_parts(placement);
+    parts.insert(parts.end(), others.begin(), others.end());
     return parts;
   };
-  return make_plan(request);
+  MemoryPlan plan = make_plan(request);  // ends with parts(plan.context)
+  plan.copied = placement.streamed_bytes;
+  plan.link = gpu.link_bytes_per_second;
+  return plan;
+}
+
+MemoryPlan resident_plan(const FusedProgram& fused, const RunOptions& options,
+                         const ModelConfig& model, const DeviceInfo& gpu) {
+  if (!fused.quantized() || options.prefill_copy == PrefillCopy::Off) {
+    return plan_with(Use::Resident, fused, options, model, gpu);
+  }
+  const MemoryPlan plan = plan_with(Use::Copies, fused, options, model, gpu);
+  constexpr int64_t kShare = 2;  // a plan with copies may need half of the available memory
+  const bool roomy =
+      plan.context_by != MemoryPlan::ContextBy::Memory && plan.needed() <= plan.available / kShare;
+  if (roomy || options.prefill_copy == PrefillCopy::On) return plan;
+  return plan_with(Use::Resident, fused, options, model, gpu);
 }
 
 }  // namespace
 
 MemoryPlan plan_memory(const FusedProgram& fused, const RunOptions& options,
                        const ModelConfig& model, const DeviceInfo& gpu) {
-  if (!fused.quantized() || options.prefill_copy == PrefillCopy::Off) {
-    return plan_with(false, fused, options, model, gpu);
+  if (!resident_share(options, model)) {
+    const MemoryPlan plan = resident_plan(fused, options, model, gpu);
+    const int64_t least = std::min(std::max(kLeastContext, options.tokens), plan.model_context);
+    const bool short_of_room =
+        plan.context_by == MemoryPlan::ContextBy::Memory && plan.context < least;
+    if (plan.fits() && !short_of_room) return plan;
+  } else if (*options.gpu_layers == kAllLayers) {
+    return resident_plan(fused, options, model, gpu);
   }
-  const MemoryPlan plan = plan_with(true, fused, options, model, gpu);
-  constexpr int64_t kShare = 2;  // a plan with copies may need half of the available memory
-  const bool roomy =
-      plan.context_by != MemoryPlan::ContextBy::Memory && plan.needed() <= plan.available / kShare;
-  if (roomy || options.prefill_copy == PrefillCopy::On) return plan;
-  return plan_with(false, fused, options, model, gpu);
+  return plan_with(Use::Streamed, fused, options, model, gpu);
 }
 
 bool has_copies(const MemoryPlan& plan) {
@@ -103,11 +171,22 @@ bool has_copies(const MemoryPlan& plan) {
                      [](const MemoryPart& part) { return part.name == kCopyPart; });
 }
 
+int64_t weight_room(const MemoryPlan& plan) {
+  return part_bytes(plan, kWeightPart) + part_bytes(plan, kSlotPart);
+}
+
+PlaceRequest planned_place(const MemoryPlan& plan, const RunOptions& options,
+                           const ModelConfig& model) {
+  return {weight_room(plan), resident_share(options, model)};
+}
+
 PlannedStep planned_step(const FusedProgram& fused, const RunOptions& options,
-                         const MemoryPlan& memory, const DeviceInfo& gpu) {
+                         const ModelConfig& model, const MemoryPlan& memory,
+                         const DeviceInfo& gpu) {
   SizeOptions size = size_options(fused, options, gpu);
   size.context = memory.context;
   size.copies = has_copies(memory);
+  size.place = planned_place(memory, options, model);
   PlannedStep planned{Sizes(fused, size), {}};
   PlanSetting& setting = planned.setting;
   setting.gpu = {used_capability(gpu, options), gpu.multiprocessors};
@@ -119,6 +198,7 @@ PlannedStep planned_step(const FusedProgram& fused, const RunOptions& options,
   setting.expanded_bytes = planned.sizes.expanded;
   setting.expanded_experts = planned.sizes.experts.expanded;
   setting.bounds = assumed_bounds(fused);
+  setting.placement = planned.sizes.placement;
   return planned;
 }
 
@@ -129,13 +209,15 @@ MemoryPlan plan_memory(const Model& model, const RunOptions& options, const Devi
 int64_t default_rows(const Model& model, const RunOptions& options, const DeviceInfo& gpu) {
   constexpr int64_t kMost = 8192;  // more rows make products no faster
   constexpr int64_t kLeast = 512;
-  constexpr int64_t kShare = 16;  // a step's buffers may take 1/16 of the available memory
+  // A step's buffers may take this part of the available memory. Scoring needs no other memory, and
+  // if each step copies weights, long steps have the time for that.
+  const int64_t share = options.scores ? 4 : 16;
   const FusedProgram fused = fuse_program(model.program());
   RunOptions tried = options;
   for (tried.rows = kMost; tried.rows > kLeast; tried.rows /= 2) {
     const MemoryPlan plan = plan_memory(fused, tried, model.config, gpu);
     const Sizes sizes(fused, size_options(fused, tried, gpu));
-    const bool small = sizes.activations() <= plan.available / kShare;
+    const bool small = sizes.activations() <= plan.available / share;
     if (small && plan.fits()) break;
   }
   const int64_t own =

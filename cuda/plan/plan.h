@@ -21,12 +21,18 @@ MemoryPlan plan_memory(const FusedProgram& fused, const RunOptions& options,
 // True if the plan keeps 16-bit copies of quantized matrices.
 bool has_copies(const MemoryPlan& plan);
 
+// Bytes of weights and slots in the GPU's memory.
+int64_t weight_room(const MemoryPlan& plan);
+// With this, place_weights() repeats the plan's placement.
+PlaceRequest planned_place(const MemoryPlan& plan, const RunOptions& options,
+                           const ModelConfig& model);
+
 // The setting of an executor's step plans, with assumed_bounds(), because no weights are read.
 struct PlannedStep {
   Sizes sizes;
   PlanSetting setting;
 };
 PlannedStep planned_step(const FusedProgram& fused, const RunOptions& options,
-                         const MemoryPlan& memory, const DeviceInfo& gpu);
+                         const ModelConfig& model, const MemoryPlan& memory, const DeviceInfo& gpu);
 
 }  // namespace skald::cuda

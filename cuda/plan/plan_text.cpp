@@ -54,10 +54,13 @@ std::string entry_text(const FusedProgram& fused, const StepEntry& entry) {
       [](const RouteEntry&) { return std::string("route"); },
       [](const SortChoicesEntry&) { return std::string("sort_choices"); },
       [](const ExpertsEntry& experts) {
-        return std::string(experts.kernel->name) + (experts.sums ? " (sum)" : "");
+        return concat(experts.kernel->name, experts.sums ? " (sum)" : "",
+                      experts.in_place ? " (in place)" : "");
       },
       [](const ExpertsGateEntry&) { return std::string("gate"); },
-      [](const CombineEntry&) { return std::string("combine"); }};
+      [](const CombineEntry&) { return std::string("combine"); },
+      [](const CopyEntry&) { return std::string(); },  // belongs to another op
+      [](const AwaitEntry&) { return std::string("copy"); }};
   return std::visit(text, entry.kind);
 }
 
@@ -67,6 +70,7 @@ std::string launches_text(const FusedProgram& fused, const StepPlan& plan, size_
   for (const StepEntry& entry : plan.entries) {
     if (entry.op != op) continue;
     const std::string text = entry_text(fused, entry);
+    if (text.empty()) continue;
     const bool follows = entry.kind.index() == last_kind;
     if (follows && text == last) continue;
     const bool piece = follows && std::holds_alternative<ProductEntry>(entry.kind);

@@ -8,10 +8,8 @@
 #include "cuda/kernels/sample/sample.h"
 #include "cuda/kernels/sample/score.h"
 #include "cuda/kernels/tiles/layout.h"
-#include "cuda/kernels/tiles/row_lengths.h"
 #include "cuda/plan/experts_shape.h"
 #include "cuda/plan/kernel_table.h"
-#include "engine/base/overloaded.h"
 #include "engine/memory/kv_pages.h"
 
 namespace skald::cuda {
@@ -28,70 +26,6 @@ constexpr int64_t kScoredRows = 512;
 constexpr int64_t kMostScoredBytes = 512 << 20;
 // A step may have this many sequences even if the cache was made for fewer.
 constexpr int64_t kFewestSequences = 64;
-
-int64_t norm_bytes(const FusedProgram& fused, const Norm& norm) {
-  return padded(fused.cols(norm.in) * 4) * (norm.bias == WeightId::None ? 1 : 2);
-}
-
-// The layout of cuda/load/weights.h.
-int64_t weight_bytes(const FusedProgram& fused) {
-  int64_t bytes = 0;
-  const auto add = [&](DType format, int64_t outs, int64_t ins) {
-    bytes += padded(matrix_bytes(format, outs, ins));
-  };
-  for (size_t i = 0; i < fused.ops.size(); ++i) {
-    if (fused.first_with_weights[i] != i) continue;
-    std::visit(Overloaded{
-                   [&](const Embed& o) {
-                     const TensorView& view = fused.program.weight(o.weight).view;
-                     add(fused.format(o.weight), view.rows, view.cols);
-                   },
-                   [&](const Norm& o) { bytes += norm_bytes(fused, o); },
-                   [&](const FusedLinear& o) {
-                     for (const Piece& piece : fused.pieces(o)) {
-                       if (!fused.shares_embedding(o)) add(piece.format, piece.outs, fused.ins(o));
-                     }
-                     if (o.norm) bytes += norm_bytes(fused, *o.norm);
-                     if (fused.bounded(o)) bytes += padded(sizeof(RowLengths));
-                     if (o.post_norm) bytes += padded(fused.outs(o) / o.norm_parts * 4);
-                     if (fused.has_bias(o)) bytes += padded(fused.outs(o) * 4);
-                   },
-                   [&](const FusedExperts& o) {
-                     const int64_t dim = fused.cols(fused.hidden);
-                     bytes += padded(dim * 4) + padded(o.spec.count * dim * 4);
-                     if (fused.routes_apart(o)) bytes += padded(dim * 4);
-                     for (WeightId bias : {o.router_bias, o.choice_bias, o.expert_scale}) {
-                       if (bias != WeightId::None) bytes += padded(int64_t{o.spec.count} * 4);
-                     }
-                     for (const ExpertStack& stack : fused.stacks(o)) {
-                       bytes +=
-                           o.spec.count * padded(matrix_bytes(stack.format, stack.outs, stack.ins));
-                       if (!stack.biases.empty()) bytes += padded(o.spec.count * stack.outs * 4);
-                     }
-                   },
-                   [&](const RowGate& o) { bytes += padded(fused.cols(o.in) * 4); },
-                   [&](const FusedDelta& o) {
-                     bytes += padded(fused.shape(o).ring_floats() * 4) +
-                              2 * padded(o.spec.value_heads * int64_t{4}) +
-                              padded(o.spec.value_dim * int64_t{4});
-                   },
-                   [&](const SumOfNorms& o) { bytes += 3 * padded(fused.cols(o.out) * 4); },
-                   [](const GatedAct&) {},
-                   [](const GatedPart&) {},
-                   [&](const FusedAttention& o) {
-                     if (o.sinks != WeightId::None) bytes += padded(o.spec.heads * int64_t{4});
-                     if (!o.norm) return;
-                     bytes += padded(o.norm->cols(o.spec, o.spec.heads) * 4);
-                     if (o.appends) bytes += padded(o.norm->cols(o.spec, o.spec.kv_heads) * 4);
-                   },
-               },
-               fused.ops[i].op);
-  }
-  for (const RopeSpec& rope : fused.program.ropes) {
-    bytes += padded(static_cast<int64_t>(rope.inv_freq.size()) * 4);
-  }
-  return bytes;
-}
 
 // Bytes for rows of a quantized matrix that are expanded by one call: large enough for few calls.
 constexpr int64_t kExpandedBytes = 256 << 20;
@@ -202,7 +136,7 @@ Sizes::Sizes(const FusedProgram& fused, const SizeOptions& options) {
     logit_rows = std::max(logit_rows, most);
   }
   logit_rows = whole_products(logit_rows);
-  weights = weight_bytes(fused);
+  placement = place_weights(fused, options.place);
   const ExpandedBytes bytes = expanded_bytes(fused);
   (options.copies ? copies : expanded) = options.copies ? bytes.all : bytes.most;
   for (const FusedOp& op : fused.ops) {

@@ -9,6 +9,7 @@
 #include "cuda/kernels/attention/attention.h"
 #include "cuda/kernels/linear.h"
 #include "cuda/plan/fused_program.h"
+#include "cuda/plan/place.h"
 #include "engine/memory/memory_plan.h"
 
 namespace skald::cuda {
@@ -37,6 +38,7 @@ struct SizeOptions {
   AttentionCode attention = AttentionCode::Plain;
   std::optional<DType> cache_type = {};  // default: the activations' type
   bool copies = false;  // 16-bit copies of quantized matrices, for steps of many rows
+  PlaceRequest place = {};
 };
 
 // The size of an allocation or of a part of one: device buffers begin at multiples of 256 bytes.
@@ -76,7 +78,7 @@ struct Sizes {
   int64_t logit_rows = 0;  // most rows whose logits are computed at once
   int graph_rows = 0;      // most rows of a decode step
 
-  int64_t weights = 0;
+  Placement placement;   // where weights lie, and their bytes
   int64_t copies = 0;    // 16-bit copies of all quantized matrices that are multiplied
   int64_t expanded = 0;  // 16-bit rows of one matrix, if there are no copies
   int64_t product = 0;   // gemm_q_sm90's workspace

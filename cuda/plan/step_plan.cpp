@@ -75,15 +75,23 @@ StepPlanner::StepPlanner(const FusedProgram& fused, const PlanSetting& setting,
       kind_(kind),
       dependent_(setting.dependent && kind.decode),
       paired_(pairs_blocks(fused)),
-      mixed_(mixed_formats(fused)) {}
+      mixed_(mixed_formats(fused)),
+      copies_(plan_copies()) {}
 
 StepPlan StepPlanner::run() {
+  for (const CopyTime& copy : copies_) {
+    if (copy.ahead) plan_.begun.push_back(copy.op);
+  }
   for (at_ = 0; at_ < fused_.ops.size(); ++at_) {
     const FusedOp& op = fused_.ops[at_];
     const auto* linear = std::get_if<FusedLinear>(&op.op);
     const bool head = linear && linear->epilogue == Epilogue::Logits;
     if (head ? kind_.head || kind_.decode : !kind_.head) {
+      if (is_copied(at_)) emit(AwaitEntry(), false);
       std::visit([this](const auto& o) { add(o); }, op.op);
+      for (const CopyTime& copy : copies_) {
+        if (copy.after == at_) emit(CopyEntry{copy.op}, false);
+      }
     }
     if (linear) tickets_ += fused_.pieces(*linear).size();
     before_ = std::exchange(after_, {});
@@ -91,8 +99,11 @@ StepPlan StepPlanner::run() {
   return std::move(plan_);
 }
 
+// A kernel that reads weights before it waits for its predecessor must not start before the copy.
 size_t StepPlanner::emit(EntryKind kind, bool dependent) {
-  plan_.entries.push_back({at_, dependent, std::move(kind), {}, {}});
+  const bool awaits =
+      !plan_.entries.empty() && std::holds_alternative<AwaitEntry>(plan_.entries.back().kind);
+  plan_.entries.push_back({at_, dependent && !awaits, std::move(kind), {}, {}});
   return plan_.entries.size() - 1;
 }
 
@@ -148,6 +159,7 @@ void StepPlanner::add(const FusedExperts& op) {
   const bool apart = stacks.size() > 2;  // gate and up are two stacks
   emit(RouteEntry(), dependent_);
   if (kind_.rows > 1) emit(SortChoicesEntry(), dependent_);
+  const bool in_place = reads_in_place(at_);
   bool early_before = false;
   for (size_t i = 0; i < stacks.size(); ++i) {
     using Kind = BufferName::Kind;
@@ -155,6 +167,7 @@ void StepPlanner::add(const FusedExperts& op) {
     if (down && apart) emit(ExpertsGateEntry(), false);
     ExpertsEntry entry = {};
     entry.stack = i;
+    entry.in_place = in_place;
     entry.shape = experts_shape(fused_, op, stacks[i]);
     entry.shape.dependent = dependent_;
     entry.kernel = &select_experts(entry.shape, routing, setting_.gpu,

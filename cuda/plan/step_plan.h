@@ -11,6 +11,7 @@
 
 #include "cuda/plan/fused_program.h"
 #include "cuda/plan/kernel_table.h"
+#include "cuda/plan/place.h"
 
 namespace skald::cuda {
 
@@ -56,6 +57,14 @@ struct Edge {
 };
 
 // ---- Entries: one launch each, or a kernel and the kernels that always precede it ----
+
+// Weights that lie in the host's memory (cuda/plan/place.h). CopyEntry: copies the matrices of `op`
+// to their slot, on a stream of its own, after all entries so far. AwaitEntry: the entries that
+// follow wait for the copy of the matrices of their own op.
+struct CopyEntry {
+  size_t op;
+};
+struct AwaitEntry {};
 
 // hidden = scale * the tokens' rows
 struct EmbedEntry {
@@ -144,7 +153,8 @@ struct ExpertsEntry {
   size_t stack;  // index into FusedProgram::stacks()
   ExpertsShape shape;
   BufferName in, out;
-  bool sums = false;  // ExpertsSum: the kernel also sums the experts on the residual stream
+  bool in_place = false;  // reads the chosen experts from the host's memory
+  bool sums = false;      // ExpertsSum: the kernel also sums the experts on the residual stream
 };
 struct ExpertsGateEntry {};
 struct CombineEntry {};
@@ -153,7 +163,8 @@ using EntryKind =
     std::variant<EmbedEntry, ToTypeEntry, NormEntry, RmsNormEntry, ProductEntry, GateEntry,
                  BiasEntry, PostNormEntry, CapEntry, RowGateEntry, QkNormEntry, RopeAppendEntry,
                  AttentionEntry, DeltaEntry, GatedActEntry, GatedPartEntry, SumOfNormsEntry,
-                 RouteEntry, SortChoicesEntry, ExpertsEntry, ExpertsGateEntry, CombineEntry>;
+                 RouteEntry, SortChoicesEntry, ExpertsEntry, ExpertsGateEntry, CombineEntry,
+                 CopyEntry, AwaitEntry>;
 
 struct StepEntry {
   size_t op;               // index into FusedProgram::ops
@@ -194,11 +205,17 @@ struct PlanSetting {
   // One bound per op on the magnitude of its gated results, or of the values that attention reads;
   // 0: unknown. From the weights (LoadedOp::bound) or assumed_bounds().
   std::vector<float> bounds;
+  Placement placement;  // without ops: all weights lie in the GPU's memory
 };
 std::vector<float> assumed_bounds(const FusedProgram& fused);
 
 struct StepPlan {
   std::vector<StepEntry> entries;
+  // The ops whose copies have begun, in this order, before the step. The plan's last copies are
+  // those of the next step of this kind.
+  std::vector<size_t> begun;
+
+  bool copies() const { return !begun.empty(); }
 };
 StepPlan plan_step(const FusedProgram& fused, const PlanSetting& setting, const StepKind& kind);
 

@@ -36,9 +36,11 @@ MemoryPlan checked(MemoryPlan plan, int device) {
   return plan;
 }
 
-SizeOptions planned_size(SizeOptions options, const MemoryPlan& plan, AttentionCode code) {
+SizeOptions planned_size(SizeOptions options, const MemoryPlan& plan, PlaceRequest place,
+                         AttentionCode code) {
   options.context = plan.context;
   options.copies = has_copies(plan);
+  options.place = place;
   options.attention = code;
   return options;
 }
@@ -71,9 +73,10 @@ class CudaExecutor final : public Executor {
         reproducible_(options.reproducible),
         max_rows_(options.rows),
         plan_(checked(plan_memory(fused_, options, model.config, device_), device)),
-        sizes_(fused_,
-               planned_size(size_options(fused_, options, device_), plan_, attention_code_)),
+        sizes_(fused_, planned_size(size_options(fused_, options, device_), plan_,
+                                    planned_place(plan_, options, model.config), attention_code_)),
         loaded_(bound(fused_, plan_.context), sizes_, stream_, options.loading),
+        copies_(sizes_.placement, loaded_, stream_),
         pool_(sizes_.pages, sizes_.slots),
         cache_(sizes_.cache(), "the key-value cache"),
         states_(sizes_.states(), "the recurrent states"),
@@ -81,7 +84,7 @@ class CudaExecutor final : public Executor {
         rows_(StepLimits{max_rows_, plan_.context, fused_.program.vocab()}),
         step_(sizes_.step, options.reproducible),
         logits_(sizes_.logits, "logits"),
-        ops_({fused_, sizes_, loaded_, step_, acts_, cache_, states_, logits_, observer_},
+        ops_({fused_, sizes_, loaded_, copies_, step_, acts_, cache_, states_, logits_, observer_},
              {gpu_, attention_code_, dependent_launches(switches, gpu_), switches.clusters,
               options.reproducible},
              stream_),
@@ -90,7 +93,10 @@ class CudaExecutor final : public Executor {
         sampler_(fused_.program.vocab(), sizes_.logit_rows, sample_gpu(gpu_.compute_capability)),
         scored_x_(sizes_.scored, "scoring"),
         scorer_(fused_.program.vocab(), max_rows_),
-        spare_(kSpareBytes) {}
+        spare_(kSpareBytes) {
+    if (sizes_.placement.streams()) plan_.link = copies_.measure();
+    plan_.unlocked = loaded_.unlocked_bytes();
+  }
 
   ~CudaExecutor() override { cudaStreamSynchronize(stream_); }
 
@@ -103,7 +109,7 @@ class CudaExecutor final : public Executor {
     observer_ = std::move(observer);
     ++steps_;  // an early step that the observer has not seen is dropped
   }
-  int64_t bytes_allocated() const override { return plan_.needed() - sizes_.weights; }
+  int64_t bytes_allocated() const override { return plan_.needed() - weight_room(plan_); }
   double device_seconds() override {
     SKALD_CUDA(cudaSetDevice(device_.index));
     return clock_.seconds();
@@ -336,10 +342,11 @@ class CudaExecutor final : public Executor {
       step_.send_with_tiles(step, rows_, fused_.specs, attention_code_, stream_);
     }
     const int depth = admitted_depth();
-    if (decode_ && !observer_ && switches_.graphs) {
+    const StepOps::Rows all = {rows, decode_, depth, false, static_cast<int>(step.size())};
+    if (decode_ && !observer_ && switches_.graphs && !ops_.copies(all)) {
       graphs_.run({rows, depth}, stream_, [&] { ops_.run({rows, true, depth}); });
     } else {
-      ops_.run({rows, decode_, depth, false, static_cast<int>(step.size())});
+      ops_.run(all);
     }
     if (!decode_ && !rows_.wanted.empty()) {
       launch_gather({acts_[static_cast<size_t>(fused_.hidden)].as<float>(), step_.wanted(),
@@ -446,6 +453,7 @@ class CudaExecutor final : public Executor {
   EventOwner enqueued_;
   StepClock clock_;
   LoadedModel loaded_;
+  WeightCopies copies_;
 
   PagePool pool_;
   DeviceMemory cache_;   // pool_.size() pages of sizes_.page bytes, all layers in a page

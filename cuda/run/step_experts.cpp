@@ -33,7 +33,7 @@ void StepOps::launch(const Step& step, const StepEntry& entry, const ExpertsEntr
   const DType out_type = experts.shape.epilogue == Epilogue::Floats ? DType::F32 : p_.fused.type;
   ExpertsLaunch launch = {};
   static_cast<ExpertsShape&>(launch) = experts.shape;
-  launch.weight = stack.first;
+  launch.weight = experts.in_place ? p_.loaded.in_place(entry.op, stack.first) : stack.first;
   launch.stride = stack.stride;
   launch.bias = stack.bias;
   launch.in = address(step, experts.in, p_.fused.type);

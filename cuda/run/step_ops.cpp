@@ -24,6 +24,7 @@ PlanSetting plan_setting(const StepOps::Parts& parts, const StepOps::Setting& se
   result.copies = parts.sizes.copies > 0;
   result.expanded_bytes = parts.sizes.expanded;
   result.expanded_experts = parts.sizes.experts.expanded;
+  result.placement = parts.sizes.placement;
   for (const LoadedOp& op : parts.loaded.ops()) result.bounds.push_back(op.bound);
   return result;
 }
@@ -39,6 +40,10 @@ StepOps::StepOps(const Parts& parts, const Setting& setting, Stream stream)
       memory_(parts.sizes, stream) {}
 
 void StepOps::run(const Rows& rows) {
+  run({plan(kind(rows)), rows.count, nullptr, rows.sequences});
+}
+
+StepKind StepOps::kind(const Rows& rows) const {
   StepKind kind;
   kind.rows = rows.count;
   kind.decode = rows.decode;
@@ -46,7 +51,7 @@ void StepOps::run(const Rows& rows) {
   kind.after_pick = rows.after_pick;
   kind.observed = p_.observer != nullptr;
   kind.few_each = !rows.decode && rows.count < kFewestChunkRows * rows.sequences;
-  run({plan(kind), rows.count, nullptr, rows.sequences});
+  return kind;
 }
 
 void StepOps::norm_rows(const float* in, float* out, int rows) {
@@ -74,12 +79,14 @@ const StepPlan& StepOps::plan(const StepKind& kind) {
 
 void StepOps::run(const Step& step) {
   const std::vector<StepEntry>& entries = step.plan.entries;
+  if (step.plan.copies()) p_.copies.begin(step.plan);
   for (size_t i = 0; i < entries.size(); ++i) {
     const StepEntry& entry = entries[i];
     std::visit([&](const auto& kind) { launch(step, entry, kind); }, entry.kind);
     const bool last = i + 1 == entries.size() || entries[i + 1].op != entry.op;
     if (last && p_.observer && !step.head_input) observe(p_.fused.ops[entry.op], step.rows);
   }
+  if (step.plan.copies()) p_.copies.end(step.plan);
 }
 
 void* StepOps::address(const Step& step, const BufferName& buffer, DType type) const {

@@ -12,6 +12,7 @@
 #include "cuda/plan/step_plan.h"
 #include "cuda/run/step_memory.h"
 #include "cuda/run/step_table.h"
+#include "cuda/run/weight_copies.h"
 
 namespace skald::cuda {
 
@@ -22,6 +23,7 @@ class StepOps {
     const FusedProgram& fused;
     const Sizes& sizes;
     const LoadedModel& loaded;
+    WeightCopies& copies;
     const StepBuffer& step;
     const std::vector<DeviceMemory>& acts;  // one per buffer of the program
     const DeviceMemory& cache;
@@ -48,6 +50,8 @@ class StepOps {
     int sequences = 0;  // of the step
   };
   void run(const Rows& rows);
+  // True if such a step copies weights. It cannot be captured in a graph.
+  bool copies(const Rows& rows) { return plan(kind(rows)).copies(); }
 
   // out = the head's norm of in; both are float, [rows, dim].
   void norm_rows(const float* in, float* out, int rows);
@@ -63,6 +67,7 @@ class StepOps {
     int sequences;
   };
 
+  StepKind kind(const Rows& rows) const;
   const StepPlan& plan(const StepKind& kind);
   void run(const Step& step);
   void launch(const Step& step, const StepEntry& entry, const EmbedEntry& embed);
@@ -87,6 +92,8 @@ class StepOps {
   void launch(const Step& step, const StepEntry& entry, const ExpertsEntry& experts);
   void launch(const Step& step, const StepEntry& entry, const ExpertsGateEntry& gate);
   void launch(const Step& step, const StepEntry& entry, const CombineEntry& combine);
+  void launch(const Step&, const StepEntry&, const CopyEntry& copy) { p_.copies.copy(copy.op); }
+  void launch(const Step&, const StepEntry& entry, const AwaitEntry&) { p_.copies.await(entry.op); }
 
   LinearLaunch product_launch(const Step& step, const StepEntry& entry, const ProductEntry& product,
                               const ProductPiece& piece) const;

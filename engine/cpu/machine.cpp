@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
+#include <sstream>
 #include <string>
+#include <string_view>
 
 namespace skald::cpu {
 namespace {
@@ -53,6 +55,19 @@ int64_t cgroup_memory_limit(const std::filesystem::path& root, const std::filesy
     look();
   }
   return least;
+}
+
+int64_t lockable_memory(const std::filesystem::path& meminfo) {
+  const int64_t free = machine_memory().free;
+  std::ifstream file(meminfo);
+  for (std::string line; std::getline(file, line);) {
+    constexpr std::string_view kName = "MemAvailable:";  // "MemAvailable:   24019284 kB"
+    int64_t kilobytes = 0;
+    if (line.starts_with(kName) && std::istringstream(line.substr(kName.size())) >> kilobytes) {
+      return std::min(free, kilobytes << 10);
+    }
+  }
+  return free;
 }
 
 DeviceMemorySize machine_memory() {

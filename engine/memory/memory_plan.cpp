@@ -11,7 +11,9 @@ namespace {
 
 int64_t sum(const std::vector<MemoryPart>& parts, bool with_mapped) {
   int64_t bytes = 0;
-  for (const MemoryPart& part : parts) bytes += part.mapped && !with_mapped ? 0 : part.bytes;
+  for (const MemoryPart& part : parts) {
+    if (!part.host && (with_mapped || !part.mapped)) bytes += part.bytes;
+  }
   return bytes;
 }
 
@@ -39,11 +41,21 @@ int64_t MemoryCap::of(int64_t total) const {
 
 int64_t MemoryPlan::needed() const { return sum(parts, true); }
 int64_t MemoryPlan::mapped() const { return needed() - sum(parts, false); }
+int64_t MemoryPlan::host() const {
+  int64_t bytes = 0;
+  for (const MemoryPart& part : parts) bytes += part.host ? part.bytes : 0;
+  return bytes;
+}
+
+int64_t usable_bytes(const DeviceMemorySize& device, const MemoryCap& cap) {
+  return std::min(device.free, cap.of(device.total));
+}
 
 MemoryPlan make_plan(const PlanRequest& request) {
   MemoryPlan plan;
   plan.device = request.device;
-  plan.available = std::min(request.device.free, request.cap.of(request.device.total));
+  plan.available = usable_bytes(request.device, request.cap);
+  plan.host_available = request.host_available;
   plan.model_context = request.model_context;
   plan.sequences = request.sequences;
   const int64_t limit = std::max(request.context, request.model_context);
@@ -58,9 +70,12 @@ MemoryPlan make_plan(const PlanRequest& request) {
     const bool has_short = request.short_context > 0 &&
                            request.short_context < request.model_context &&
                            request.tokens <= request.short_context;
-    const int64_t wished = has_short ? request.short_context : request.model_context;
+    const int64_t own = has_short ? request.short_context : request.model_context;
+    const bool bounded = request.context_beside_weights > 0 && request.context_beside_weights < own;
+    const int64_t wished = bounded ? request.context_beside_weights : own;
     plan.context = std::min(plan.most_context, wished);
     plan.context_by = plan.context < wished ? MemoryPlan::ContextBy::Memory
+                      : bounded             ? MemoryPlan::ContextBy::Weights
                       : has_short           ? MemoryPlan::ContextBy::Short
                                             : MemoryPlan::ContextBy::Model;
     if (plan.context == 0) plan.context = std::min<int64_t>(limit, kPageTokens);
@@ -71,9 +86,15 @@ MemoryPlan make_plan(const PlanRequest& request) {
 
 void check_fits(const MemoryPlan& plan, std::string_view device) {
   if (plan.fits()) return;
+  if (!plan.fits_host()) {
+    fail(Exit::Memory, device, " has no room for ", size_text(plan.host()),
+         " of this model's weights, and neither has the machine's memory, of which ",
+         size_text(plan.host_available),
+         " may be used; use a smaller model or type, such as --type Q4_K_M");
+  }
   std::string parts;
   for (const MemoryPart& part : plan.parts) {
-    if (part.mapped || part.bytes == 0) continue;
+    if (part.mapped || part.host || part.bytes == 0) continue;
     parts += concat(parts.empty() ? "" : ", ", part.name, " ", size_text(part.bytes));
   }
   const std::string most =

@@ -25,6 +25,8 @@ struct MemoryPart {
   // Pages of a mapped file. When memory is short, the system drops and rereads them: that is slow,
   // but no error.
   bool mapped = false;
+  // Lies in the host's memory, not in the device's.
+  bool host = false;
 };
 
 struct DeviceMemorySize {
@@ -34,8 +36,8 @@ struct DeviceMemorySize {
 struct MemoryPlan {
   // The reason for the context. Asked: the user gave it. Model: it is the model's own. Memory: the
   // model's own does not fit. Short: a longer one would change the rotation of every position
-  // (ModelConfig).
-  enum class ContextBy { Asked, Model, Memory, Short };
+  // (ModelConfig). Weights: a longer one would leave the device less memory for weights.
+  enum class ContextBy { Asked, Model, Memory, Short, Weights };
 
   DeviceMemorySize device;
   int64_t available = 0;  // bytes that may be used: the free bytes, or fewer by a cap
@@ -48,9 +50,17 @@ struct MemoryPlan {
   int64_t most_context = 0;
   int sequences = 1;
 
-  int64_t needed() const;  // sum of all parts
+  // Weights that the device has no room for, in the host's memory.
+  int64_t host_available = 0;  // bytes of the host's memory; 0: not known
+  int64_t copied = 0;          // bytes that each step copies from the host to the device
+  int64_t unlocked = 0;        // bytes of host() that are not page-locked
+  double link = 0;             // bytes per second of such copies; 0: not measured
+
+  int64_t needed() const;  // sum of all parts in the device's memory
   int64_t mapped() const;  // sum of the mapped parts, which need not fit
-  bool fits() const { return needed() - mapped() <= available; }
+  int64_t host() const;    // sum of the parts in the host's memory
+  bool fits_host() const { return host_available == 0 || host() <= host_available; }
+  bool fits() const { return needed() - mapped() <= available && fits_host(); }
 };
 
 // a * b for non-negative numbers, limited to 2^59: a model file may claim any context, and sums of
@@ -69,8 +79,14 @@ struct PlanRequest {
   int sequences = 1;
   DeviceMemorySize device;
   MemoryCap cap;
+  int64_t host_available = 0;  // MemoryPlan::host_available
+  // If not 0, a context that is not asked for is at most this, because weights take the rest.
+  int64_t context_beside_weights = 0;
   std::function<std::vector<MemoryPart>(int64_t context)> parts;  // never shrinks as context grows
 };
+
+// The bytes of the device that may be used.
+int64_t usable_bytes(const DeviceMemorySize& device, const MemoryCap& cap);
 
 MemoryPlan make_plan(const PlanRequest& request);
 

@@ -25,6 +25,8 @@ namespace skald {
 // step expands a part of a matrix at a time. Auto: a copy if half of the memory stays free.
 enum class PrefillCopy : uint8_t { Auto, On, Off };
 
+inline constexpr int kAllLayers = 1 << 30;
+
 struct RunOptions {
   // The following options change the output.
   bool exact = false;  // float32 activations, sums and cache for every format of weights
@@ -46,6 +48,9 @@ struct RunOptions {
   int threads = 0;           // 0: one for each core that this process may use
   MemoryCap memory;          // bound on the memory taken from the device
   PrefillCopy prefill_copy = PrefillCopy::Auto;
+  // Layers whose matrices stay in a GPU's memory; the host's memory holds the others. Empty: as
+  // many as fit. kAllLayers: all, or the model is refused.
+  std::optional<int> gpu_layers = {};
   int arch_limit = 0;  // GPU kernels for at most this compute capability; 0: the GPU's
 
   // Called while weights are copied to a GPU: bytes so far, bytes in all. May be empty.

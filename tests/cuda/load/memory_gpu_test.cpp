@@ -64,9 +64,11 @@ RunOptions small_options() {
 TEST_CASE("running out of memory at any moment is an error or is made up for, and leaks nothing",
           "[alone]") {
   const Model model = any_small_model();
-  const std::vector<int32_t> expected = short_text(*cuda::make_executor(model, small_options(), 0));
+  RunOptions options = small_options();
+  options.gpu_layers = GENERATE(kAllLayers, 0);
+  const std::vector<int32_t> expected = short_text(*cuda::make_executor(model, options, 0));
   // Once more, so that memory which CUDA keeps after the first time is counted in `before`.
-  CHECK(short_text(*cuda::make_executor(model, small_options(), 0)) == expected);
+  CHECK(short_text(*cuda::make_executor(model, options, 0)) == expected);
   const int64_t before = free_bytes();
   int n = 1;
   for (; n < 1000; ++n) {
@@ -75,7 +77,7 @@ TEST_CASE("running out of memory at any moment is an error or is made up for, an
     {
       cuda::FailingAcquisition failing(n);
       try {
-        const auto executor = cuda::make_executor(model, small_options(), 0);
+        const auto executor = cuda::make_executor(model, options, 0);
         const std::vector<int32_t> ids = short_text(*executor);
         CHECK(ids == expected);
       } catch (const Error& error) {
@@ -92,7 +94,7 @@ TEST_CASE("running out of memory at any moment is an error or is made up for, an
   }
   std::printf("%d acquisitions failed one after the other\n", n - 1);
   CHECK(n > 20);
-  CHECK(short_text(*cuda::make_executor(model, small_options(), 0)) == expected);
+  CHECK(short_text(*cuda::make_executor(model, options, 0)) == expected);
   CHECK(free_bytes() == before);
 }
 

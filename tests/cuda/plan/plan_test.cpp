@@ -53,8 +53,8 @@ TEST_CASE("the buffers' sizes follow from the model's shape") {
   CHECK(sizes.acts[static_cast<size_t>(fused.hidden)] == int64_t{512} * 2048 * 4);
   CHECK(sizes.acts[static_cast<size_t>(fused.qkv)] == int64_t{512} * (32 + 2 * 8) * 64 * 2);
   // The head shares the embedding's weights: the bytes of the file and some padding.
-  CHECK(sizes.weights >= model.weights->bytes());
-  CHECK(sizes.weights <= model.weights->bytes() + 256 * 200);
+  CHECK(sizes.placement.device >= model.weights->bytes());
+  CHECK(sizes.placement.device <= model.weights->bytes() + 256 * 200);
 }
 
 TEST_CASE("a decode step has logits for every row, up to the largest step with a graph") {

@@ -36,7 +36,7 @@ struct Planned {
     gpu.multiprocessors = 132;
     gpu.total_bytes = gpu.free_bytes = int64_t{140} << 30;
     const MemoryPlan memory = cuda::plan_memory(fused, options, model.config, gpu);
-    setting = cuda::planned_step(fused, options, memory, gpu).setting;
+    setting = cuda::planned_step(fused, options, model.config, memory, gpu).setting;
   }
 
   cuda::StepPlan plan(const StepKind& kind) const { return cuda::plan_step(fused, setting, kind); }

@@ -1,0 +1,228 @@
+#include "cuda/plan/place.h"
+
+#include <algorithm>
+
+#include "cuda/kernels/tiles/row_lengths.h"
+#include "cuda/plan/sizes.h"
+#include "engine/base/error.h"
+#include "engine/base/overloaded.h"
+
+namespace skald::cuda {
+namespace {
+
+int64_t norm_weight_bytes(const FusedProgram& fused, const Norm& norm) {
+  return padded(fused.cols(norm.in) * 4) * (norm.bias == WeightId::None ? 1 : 2);
+}
+
+// The layout of cuda/load/weights.h.
+OpBytes bytes_of(const FusedProgram& fused, const FusedOp& op) {
+  OpBytes bytes;
+  const auto add_matrix = [&](DType format, int64_t outs, int64_t ins, int64_t count = 1) {
+    bytes.matrices += count * padded(matrix_bytes(format, outs, ins));
+  };
+  const auto add_floats = [&](int64_t count) { bytes.others += padded(count * 4); };
+  std::visit(Overloaded{
+                 [&](const Embed& o) {
+                   const TensorView& view = fused.program.weight(o.weight).view;
+                   add_matrix(fused.format(o.weight), view.rows, view.cols);
+                 },
+                 [&](const Norm& o) { bytes.others += norm_weight_bytes(fused, o); },
+                 [&](const FusedLinear& o) {
+                   for (const Piece& piece : fused.pieces(o)) {
+                     if (fused.shares_embedding(o)) continue;
+                     add_matrix(piece.format, piece.outs, fused.ins(o));
+                   }
+                   if (o.norm) bytes.others += norm_weight_bytes(fused, *o.norm);
+                   if (fused.bounded(o)) bytes.others += padded(sizeof(RowLengths));
+                   if (o.post_norm) add_floats(fused.outs(o) / o.norm_parts);
+                   if (fused.has_bias(o)) add_floats(fused.outs(o));
+                 },
+                 [&](const FusedExperts& o) {
+                   const int64_t dim = fused.cols(fused.hidden);
+                   add_floats(dim);
+                   add_floats(o.spec.count * dim);
+                   if (fused.routes_apart(o)) add_floats(dim);
+                   for (WeightId bias : {o.router_bias, o.choice_bias, o.expert_scale}) {
+                     if (bias != WeightId::None) add_floats(o.spec.count);
+                   }
+                   for (const ExpertStack& stack : fused.stacks(o)) {
+                     add_matrix(stack.format, stack.outs, stack.ins, o.spec.count);
+                     if (!stack.biases.empty()) add_floats(o.spec.count * stack.outs);
+                   }
+                 },
+                 [&](const RowGate& o) { add_floats(fused.cols(o.in)); },
+                 [&](const FusedDelta& o) {
+                   add_floats(fused.shape(o).ring_floats());
+                   add_floats(o.spec.value_heads);
+                   add_floats(o.spec.value_heads);
+                   add_floats(o.spec.value_dim);
+                 },
+                 [&](const SumOfNorms& o) {
+                   for (int i = 0; i < 3; ++i) add_floats(fused.cols(o.out));
+                 },
+                 [](const GatedAct&) {},
+                 [](const GatedPart&) {},
+                 [&](const FusedAttention& o) {
+                   if (o.sinks != WeightId::None) add_floats(o.spec.heads);
+                   if (!o.norm) return;
+                   add_floats(o.norm->cols(o.spec, o.spec.heads));
+                   if (o.appends) add_floats(o.norm->cols(o.spec, o.spec.kv_heads));
+                 },
+             },
+             op.op);
+  return bytes;
+}
+
+// True if other ops run with the same weights, as in a looped model.
+bool runs_again(const FusedProgram& fused, size_t op) {
+  const auto& first = fused.first_with_weights;
+  return std::count(first.begin(), first.end(), op) > 1;
+}
+
+// Embeddings are read in place: a step needs few of their rows. A head that shares the embedding's
+// matrix reads all of it.
+bool can_stay_on_host(const FusedProgram& fused, const FusedOp& op) {
+  const auto* embed = std::get_if<Embed>(&op.op);
+  return embed && !(embed->out == fused.hidden && fused.shares_embedding(fused.head()));
+}
+
+// The head is no part of prompts' steps, so it always stays in the GPU's memory.
+bool can_stream(const FusedProgram& fused, size_t index) {
+  if (runs_again(fused, index)) return false;
+  const auto& op = fused.ops[index].op;
+  if (const auto* linear = std::get_if<FusedLinear>(&op)) {
+    return linear->epilogue != Epilogue::Logits;
+  }
+  return std::holds_alternative<FusedExperts>(op);
+}
+
+// Streams a share of the bytes of these ops, spread evenly over the layers: then the copies have
+// the time of all that is computed between them.
+void stream_share(const std::vector<size_t>& ops, double share, Placement& placement) {
+  double owed = 0;
+  for (size_t i : ops) {
+    OpPlace& op = placement.ops[i];
+    owed += share * static_cast<double>(op.bytes);
+    if (owed < static_cast<double>(op.bytes) / 2) continue;
+    owed -= static_cast<double>(op.bytes);
+    op.home = Home::Streamed;
+    placement.streamed.push_back(i);
+    placement.device -= op.bytes;
+    placement.streamed_bytes += op.bytes;
+    placement.host += op.bytes;
+  }
+}
+
+// The ops that may be streamed. Experts go first: a row needs few of them.
+struct Streamable {
+  std::vector<size_t> experts, others;
+  double experts_share = 0;  // of the bytes
+
+  Streamable(const FusedProgram& fused, const std::vector<OpPlace>& places) {
+    double expert_bytes = 0, other_bytes = 0;
+    for (size_t i = 0; i < places.size(); ++i) {
+      if (places[i].bytes == 0 || !can_stream(fused, i)) continue;
+      const bool expert = std::holds_alternative<FusedExperts>(fused.ops[i].op);
+      (expert ? experts : others).push_back(i);
+      (expert ? expert_bytes : other_bytes) += static_cast<double>(places[i].bytes);
+    }
+    if (expert_bytes > 0) experts_share = expert_bytes / (expert_bytes + other_bytes);
+  }
+
+  // Streams this share of all bytes.
+  Placement place(double share, Placement placement) const {
+    const double first = std::min(share, experts_share);
+    if (first > 0) stream_share(experts, first / experts_share, placement);
+    if (share > first) stream_share(others, (share - first) / (1 - experts_share), placement);
+    std::sort(placement.streamed.begin(), placement.streamed.end());
+    place_slots(placement);
+    return placement;
+  }
+};
+
+bool overlap(const OpPlace& a, const OpPlace& b) {
+  return a.slot < b.slot + b.bytes && b.slot < a.slot + a.bytes;
+}
+
+}  // namespace
+
+void place_slots(Placement& placement) {
+  constexpr std::ptrdiff_t kBefore = 2;
+  std::vector<const OpPlace*> before;  // the last ones
+  placement.slots = 0;
+  for (size_t index : placement.streamed) {
+    OpPlace& op = placement.ops[index];
+    const auto free_at = [&](int64_t slot) {
+      op.slot = slot;
+      return std::none_of(before.begin(), before.end(),
+                          [&](const OpPlace* other) { return overlap(*other, op); });
+    };
+    // The lowest place is at the beginning or behind another op.
+    std::vector<int64_t> ends = {0};
+    for (const OpPlace* other : before) ends.push_back(other->slot + other->bytes);
+    std::sort(ends.begin(), ends.end());
+    op.slot = *std::find_if(ends.begin(), ends.end(), free_at);
+    placement.slots = std::max(placement.slots, op.slot + op.bytes);
+    before.push_back(&op);
+    if (std::ssize(before) > kBefore) before.erase(before.begin());
+  }
+}
+
+std::vector<OpBytes> op_bytes(const FusedProgram& fused) {
+  std::vector<OpBytes> all(fused.ops.size());
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (fused.first_with_weights[i] == i) all[i] = bytes_of(fused, fused.ops[i]);
+  }
+  return all;
+}
+
+Placement place_weights(const FusedProgram& fused, const PlaceRequest& request) {
+  Placement all;
+  for (const OpBytes& bytes : op_bytes(fused)) {
+    all.ops.push_back({Home::Device, bytes.matrices, 0});
+    all.device += bytes.matrices + bytes.others;
+  }
+  for (const RopeSpec& rope : fused.program.ropes) {
+    all.device += padded(static_cast<int64_t>(rope.inv_freq.size()) * 4);
+  }
+  const auto fits = [&](const Placement& placement) {
+    return !request.room || placement.device + placement.slots <= *request.room;
+  };
+  const double resident = request.share.value_or(1);
+  if (resident >= 1 && fits(all)) return all;
+  for (size_t i = 0; i < all.ops.size(); ++i) {
+    OpPlace& op = all.ops[i];
+    if (op.bytes == 0 || runs_again(fused, i) || !can_stay_on_host(fused, fused.ops[i])) continue;
+    op.home = Home::InPlace;
+    all.device -= op.bytes;
+    all.host += op.bytes;
+  }
+  const Streamable streamable(fused, all.ops);
+  if (resident < 1) return streamable.place(1 - resident, all);
+  constexpr int kShares = 256;  // shares that are tried
+  for (int i = 0; i < kShares; ++i) {
+    Placement placement = streamable.place(static_cast<double>(i) / kShares, all);
+    if (fits(placement)) return placement;
+  }
+  return streamable.place(1, all);
+}
+
+std::vector<CopyTime> copy_times(const Placement& placement, const std::vector<size_t>& ops) {
+  std::vector<CopyTime> times;
+  const auto count = std::ssize(ops);
+  // Counts ops from the first one of the step before: that step has [0, count), this one the next.
+  int64_t latest = 0;
+  for (int64_t at = count; at < 2 * count; ++at) {
+    const size_t op = ops[static_cast<size_t>(at - count)];
+    int64_t before = at - 1;
+    while (before > at - count &&
+           !overlap(placement.ops[ops[static_cast<size_t>(before % count)]], placement.ops[op])) {
+      --before;
+    }
+    latest = std::max(latest, before);  // copies begin in the order of the ops
+    times.push_back({op, ops[static_cast<size_t>(latest % count)], latest < count});
+  }
+  return times;
+}
+
+}  // namespace skald::cuda

@@ -1,0 +1,52 @@
+// Plans the copies of streamed weights, and which experts are read in place instead.
+#include <algorithm>
+#include <cmath>
+
+#include "cuda/plan/experts_shape.h"
+#include "cuda/plan/step_planner.h"
+
+namespace skald::cuda {
+namespace {
+
+// Reads by kernels reach a lower share of the link's speed than copies. So a layer's experts are
+// copied if the rows are expected to choose more than this share of them.
+constexpr double kMostReadInPlace = 0.75;
+
+double chosen_share(const RoutingShape& routing) {
+  return 1 - std::pow(1 - static_cast<double>(routing.used) / routing.count, routing.rows);
+}
+
+}  // namespace
+
+// These kernels read the weights of each chosen expert about once.
+bool StepPlanner::reads_in_place(size_t op) const {
+  const auto* found = std::get_if<FusedExperts>(&fused_.ops[op].op);
+  if (!found || setting_.placement.home(op) != Home::Streamed) return false;
+  const FusedExperts& experts = *found;
+  const RoutingShape routing = {kind_.rows, experts.spec.used, experts.spec.count};
+  if (chosen_share(routing) > kMostReadInPlace) return false;
+  const std::vector<ExpertStack> stacks = fused_.stacks(experts);
+  return std::all_of(stacks.begin(), stacks.end(), [&](const ExpertStack& stack) {
+    const ExpertsShape shape = experts_shape(fused_, experts, stack);
+    const KernelId id = select_experts(shape, routing, setting_.gpu,
+                                       {setting_.reproducible, setting_.expanded_experts})
+                            .id();
+    return id == kernel_id("experts_row") || id == kernel_id("experts_few");
+  });
+}
+
+std::vector<CopyTime> StepPlanner::plan_copies() const {
+  std::vector<size_t> ops;
+  if (kind_.head) return {};
+  for (size_t op : setting_.placement.streamed) {
+    if (!reads_in_place(op)) ops.push_back(op);
+  }
+  return copy_times(setting_.placement, ops);
+}
+
+bool StepPlanner::is_copied(size_t op) const {
+  return std::any_of(copies_.begin(), copies_.end(),
+                     [op](const CopyTime& copy) { return copy.op == op; });
+}
+
+}  // namespace skald::cuda

@@ -1,0 +1,44 @@
+// Copies streamed weights to their slots while a step computes. The copies run on a stream of their
+// own, and events let both streams wait for one another: the host never waits. A step ends with the
+// first copies of the next step, so that the link has no pause between steps.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "cuda/gpu/handles.h"
+#include "cuda/load/loaded_model.h"
+#include "cuda/plan/step_plan.h"
+
+namespace skald::cuda {
+
+class WeightCopies {
+ public:
+  // `stream` is the one that computes. Borrows all; makes nothing if no weights are streamed.
+  WeightCopies(const Placement& placement, const LoadedModel& loaded, Stream stream);
+  ~WeightCopies();
+
+  // begin() and end() enclose the entries of a plan with copies. A step that ends by an Error needs
+  // no end(): the next begin() starts all copies anew.
+  void begin(const StepPlan& plan);
+  void end(const StepPlan& plan) { begun_ = plan.begun; }
+  void copy(size_t op);   // once everything enqueued so far has computed
+  void await(size_t op);  // what is enqueued from now on waits for the op's last copy
+
+  // Copies one op's weights and returns the bytes per second. Call it before the first step.
+  double measure();
+
+ private:
+  const LoadedModel& loaded_;
+  Stream stream_;
+  std::optional<StreamOwner> beside_;
+  std::map<size_t, EventOwner> copied_;  // by op
+  std::optional<EventOwner> computed_;
+  std::vector<size_t> begun_;  // ops whose copies have begun for the next step
+  std::optional<size_t> longest_;
+};
+
+}  // namespace skald::cuda

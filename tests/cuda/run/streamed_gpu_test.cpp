@@ -1,0 +1,122 @@
+// Models whose weights lie in the host's memory: each result is that of weights in the GPU's
+// memory, to the last bit.
+#include <cstring>
+
+#include "cuda/gpu/faults.h"
+#include "models/open.h"
+#include "tests/cuda/kernels/switches.h"
+#include "tests/cuda/run/golden_gpu.h"
+#include "tests/engine/random_llama.h"
+
+namespace skald::test {
+namespace {
+
+RunOptions with_layers(int layers, int limit = 0) {
+  RunOptions options;
+  options.gpu_layers = layers;
+  options.arch_limit = limit;
+  options.prefill_copy = PrefillCopy::Off;
+  options.context = 512;
+  return options;
+}
+
+void check_same(const Model& model, const std::vector<int32_t>& ids, int limit = 0) {
+  const auto resident = cuda::make_executor(model, with_layers(kAllLayers, limit), 0, switches());
+  CHECK(resident->plan().host() == 0);
+  for (const int layers : {0, 1}) {
+    if (layers >= model.config.layers) continue;
+    const auto streamed = cuda::make_executor(model, with_layers(layers, limit), 0, switches());
+    CHECK(streamed->plan().host() > 0);
+    for (const size_t chunk : {size_t{512}, size_t{7}, size_t{1}}) {
+      CAPTURE(layers, limit, chunk);
+      const auto expected = run_text(*resident, ids, chunk),
+                 found = run_text(*streamed, ids, chunk);
+      REQUIRE(expected.size() == found.size());
+      int64_t different = 0;
+      for (const auto& [row, values] : expected) {
+        const std::vector<float>& other = found.at(row);
+        REQUIRE(values.size() == other.size());
+        different += std::memcmp(values.data(), other.data(), values.size() * sizeof(float)) != 0;
+      }
+      CHECK(different == 0);
+    }
+  }
+}
+
+std::vector<int32_t> golden_ids(const std::filesystem::path& folder) {
+  return read_json(folder / "golden.json")["input_ids"].get<std::vector<int32_t>>();
+}
+
+}  // namespace
+
+TEST_CASE("streamed weights give the logits of weights on the GPU, to the last bit") {
+  const std::string name =
+      GENERATE("llama-mha", "llama3-gqa-tied-ropescale", "openllama-headdim100", "qwen2-bias-tied",
+               "gemma2-softcap", "phi3-fused", "cohere2", "mixtral-moe", "qwen2_moe", "gpt_oss",
+               "qwen3_5_moe", "gemma4-dense", "gemma4-ple", "gemma4-moe", "muse_glimmer");
+  const std::filesystem::path folder = find_golden(name);
+  if (folder.empty()) return;
+  CAPTURE(name);
+  const Model model = open_model(folder).model;
+  for (const int limit : {0, 80, 75}) check_same(model, golden_ids(folder), limit);
+}
+
+TEST_CASE("streamed quantized weights give the logits of weights on the GPU, to the last bit") {
+  const std::string type = GENERATE("q4_k_m", "q8_0", "q4_0", "iq4_xs");
+  const std::filesystem::path gguf = find_gguf("kq256." + type + ".gguf");
+  CAPTURE(type);
+  const std::string stem = (gguf.parent_path() / ("kq256." + type)).string();
+  check_same(open_model(gguf).model,
+             read_json(stem + ".json")["input_ids"].get<std::vector<int32_t>>());
+}
+
+TEST_CASE("many experts are read in place by few rows and copied for many") {
+  const Model model = random_llama({.type = DType::BF16, .experts = {32, 2, 512, true, {}}});
+  std::vector<int32_t> ids;
+  for (int i = 0; i < 200; ++i) ids.push_back(i * 7 % 90 + 1);
+  for (const int limit : {0, 80, 75}) check_same(model, ids, limit);
+}
+
+TEST_CASE("without page-locked memory, streamed weights lie in ordinary memory") {
+  const std::filesystem::path folder = find_golden("llama3-gqa-tied-ropescale");
+  const Model model = open_model(folder).model;
+  const auto locked = cuda::make_executor(model, with_layers(0), 0, switches());
+  CHECK(locked->plan().unlocked == 0);
+  CHECK(locked->plan().link > 0);
+  int tried = 0;
+  for (int n = 1; n < 200; ++n) {
+    cuda::FailingAcquisition failing(n);
+    std::unique_ptr<Executor> executor;
+    try {
+      executor = cuda::make_executor(model, with_layers(0), 0, switches());
+    } catch (const Error&) {
+      continue;  // this acquisition was no page-locked memory of a layer
+    }
+    if (!failing.happened()) break;
+    if (executor->plan().unlocked == 0) continue;
+    ++tried;
+    const std::vector<int32_t> ids = golden_ids(folder);
+    CHECK(run_text(*executor, ids, 7) == run_text(*locked, ids, 7));
+  }
+  CHECK(tried > 0);
+}
+
+TEST_CASE("a step that fails between two copies is repeated with all copies") {
+  const std::filesystem::path folder = find_golden("llama3-gqa-tied-ropescale");
+  const auto executor =
+      cuda::make_executor(open_model(folder).model, with_layers(0), 0, switches());
+  const std::vector<int32_t> ids = golden_ids(folder);
+  const auto expected = run_text(*executor, ids, 7);
+  // An observer ends a step wherever it throws, as a failed launch would.
+  for (int seen = 0; seen < 6; ++seen) {
+    int left = seen;
+    executor->observe([&left](const OpOutput&) {
+      if (left-- == 0) fail(Exit::Failed, "a test");
+    });
+    CHECK_THROWS_AS(run_text(*executor, ids, 7), Error);
+    executor->observe({});
+    CHECK(run_text(*executor, ids, 7) == expected);
+  }
+}
+
+}  // namespace skald::test
