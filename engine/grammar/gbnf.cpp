@@ -110,7 +110,7 @@ class GbnfParser {
   NodeId parse_sequence(int groups) {
     std::vector<NodeId> parts;
     for (skip_space(groups > 0); starts_part(); skip_space(groups > 0)) {
-      parts.push_back(parse_repeats(parse_part(groups)));
+      parts.push_back(parse_repeats(parse_part(groups), groups));
     }
     return parts.empty() ? grammar_.empty() : grammar_.sequence(std::move(parts));
   }
@@ -159,15 +159,17 @@ class GbnfParser {
       return grammar_.token(std::move(token));
     }
     while (!cursor_.take(">")) {
-      if (ends_early()) cursor_.fail_at(begin, "this < is never closed");
+      if (cursor_.done() || cursor_.peek() == '\n') cursor_.fail_at(begin, "this < is never closed");
       cursor_.character();
     }
     token.name = cursor_.between(name, cursor_.at());
     return grammar_.token(std::move(token));
   }
 
-  NodeId parse_repeats(NodeId part) {
+  // Spaces may stand before *, +, ? and {}.
+  NodeId parse_repeats(NodeId part, int groups) {
     for (;;) {
+      skip_space(groups > 0);
       uint32_t least = 0, most = kUnbounded;
       if (cursor_.take("+")) {
         least = 1;
@@ -184,7 +186,7 @@ class GbnfParser {
   NodeId parse_text(size_t begin) {
     std::string text;
     while (!cursor_.take("\"")) {
-      if (ends_early()) cursor_.fail_at(begin, "this \" is never closed");
+      if (cursor_.done()) cursor_.fail_at(begin, "this \" is never closed");
       append_utf8(parse_character(), text);
     }
     return grammar_.text(text);
@@ -194,13 +196,13 @@ class GbnfParser {
     const bool negated = cursor_.take("^");
     CharClass chars;
     while (!cursor_.take("]")) {
-      if (ends_early()) cursor_.fail_at(begin, "this [ is never closed");
+      if (cursor_.done()) cursor_.fail_at(begin, "this [ is never closed");
       const size_t at = cursor_.at();
       const char32_t first = parse_character();
       char32_t last = first;
       if (cursor_.peek() == '-' && cursor_.peek(1) != ']') {
         cursor_.skip(1);
-        if (ends_early()) cursor_.fail_at(begin, "this [ is never closed");
+        if (cursor_.done()) cursor_.fail_at(begin, "this [ is never closed");
         last = parse_character();
       }
       if (last < first) cursor_.fail_at(at, "the range ends before it begins");
@@ -210,8 +212,6 @@ class GbnfParser {
     if (chars.empty()) cursor_.fail_at(begin, "this class contains no character");
     return grammar_.one_of(std::move(chars));
   }
-
-  bool ends_early() const { return cursor_.done() || cursor_.peek() == '\n'; }
 
   char32_t parse_character() {
     if (!cursor_.take("\\")) return cursor_.character();
