@@ -19,8 +19,12 @@ namespace fs = std::filesystem;
 
 HfTokenizerConfig read_config(const fs::path& folder) {
   const fs::path file = folder / "tokenizer_config.json";
-  if (!fs::exists(file)) return {};
-  return parse_hf_tokenizer_config(read_json_file(file), printable(file.string()));
+  HfTokenizerConfig config;
+  if (fs::exists(file)) {
+    config = parse_hf_tokenizer_config(read_json_file(file), printable(file.string()));
+  }
+  if (const auto legacy = fixed_legacy(folder)) config.legacy = legacy;
+  return config;
 }
 
 GgufTokens tokens_of_folder(const OpenedModel& opened, const Tokenizer& tokenizer) {

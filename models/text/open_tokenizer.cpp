@@ -109,7 +109,7 @@ std::unique_ptr<Tokenizer> folder_tokenizer(const fs::path& folder) {
   if (fs::exists(json)) {
     std::vector<int32_t> ends;
     add_hf_stop_ids(folder, ends);
-    if (auto tokenizer = open_hf_tokenizer(json, ends)) return tokenizer;
+    if (auto tokenizer = open_hf_tokenizer(json, ends, fixed_legacy(folder))) return tokenizer;
     if (!has_model) {
       fail(Exit::Model, printable(json.string()),
            ": is not a BPE tokenizer; expected one, or a tokenizer.model beside it");
@@ -123,6 +123,17 @@ std::unique_ptr<Tokenizer> folder_tokenizer(const fs::path& folder) {
 }
 
 }  // namespace
+
+std::optional<bool> fixed_legacy(const fs::path& folder) {
+  // Transformers takes the tokenizer.json of these as it is, in which each text after a special
+  // token gets a space, as in llama.cpp. Their tokenizer_config.json may say otherwise.
+  constexpr std::string_view kAsTheyAre[] = {"phi3", "ernie4_5", "ernie4_5_moe"};
+  if (!fs::exists(folder / "config.json")) return std::nullopt;
+  const std::string type = HfConfig::read(folder / "config.json").text_or("model_type", "");
+  const bool as_it_is =
+      std::find(std::begin(kAsTheyAre), std::end(kAsTheyAre), type) != std::end(kAsTheyAre);
+  return as_it_is ? std::optional(true) : std::nullopt;
+}
 
 ModelTokenizer open_tokenizer(const OpenedModel& opened) {
   ModelTokenizer result;

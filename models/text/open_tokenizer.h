@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "models/open.h"
@@ -24,5 +25,9 @@ ModelTokenizer open_tokenizer_if_any(const OpenedModel& opened);
 
 // Opens a tokenizer from the path of a model or of a tokenizer file.
 std::unique_ptr<Tokenizer> open_tokenizer(const std::filesystem::path& model_or_file);
+
+// What "legacy" of a folder's tokenizer_config.json is taken for, whatever the file says; nullopt:
+// the file counts.
+std::optional<bool> fixed_legacy(const std::filesystem::path& folder);
 
 }  // namespace skald

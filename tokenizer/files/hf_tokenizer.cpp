@@ -197,7 +197,8 @@ std::optional<BpeVocabulary> parse_hf_tokenizer(std::string_view text, const std
 }
 
 std::unique_ptr<Tokenizer> open_hf_tokenizer(const std::filesystem::path& path,
-                                             std::vector<int32_t> ends) {
+                                             std::vector<int32_t> ends,
+                                             std::optional<bool> legacy) {
   const auto config_path = path.parent_path() / "tokenizer_config.json";
   HfTokenizerConfig config;
   std::error_code error;
@@ -205,6 +206,7 @@ std::unique_ptr<Tokenizer> open_hf_tokenizer(const std::filesystem::path& path,
     config =
         parse_hf_tokenizer_config(read_json_file(config_path), printable(config_path.string()));
   }
+  if (legacy) config.legacy = legacy;
   auto vocabulary = parse_hf_tokenizer(read_json_file(path), printable(path.string()), config);
   if (!vocabulary) return nullptr;
   vocabulary->ends = std::move(ends);

@@ -34,8 +34,9 @@ std::optional<BpeVocabulary> parse_hf_tokenizer(std::string_view json, const std
                                                 const HfTokenizerConfig& config = {});
 
 // Also reads the tokenizer_config.json in the same folder, if present. `ends`: see BpeVocabulary.
-// nullptr: another kind of model.
+// `legacy` has priority over the configuration's. nullptr: another kind of model.
 std::unique_ptr<Tokenizer> open_hf_tokenizer(const std::filesystem::path& tokenizer_json,
-                                             std::vector<int32_t> ends = {});
+                                             std::vector<int32_t> ends = {},
+                                             std::optional<bool> legacy = {});
 
 }  // namespace skald

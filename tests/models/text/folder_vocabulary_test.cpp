@@ -112,4 +112,24 @@ TEST_CASE("Phi-3's markers in a GGUF take the white space behind them, but not a
   }
 }
 
+// transformers 5.24 and llama.cpp both put a space before the text after a marker, though Phi-3's
+// tokenizer_config.json has "legacy": false. In other families, transformers heeds it.
+TEST_CASE("legacy in tokenizer_config.json does not count for Phi-3's tokenizer.json") {
+  TempFolder temp;
+  Json json = hf_json("spm");
+  json["normalizer"] = Json::parse(R"({"type": "Sequence", "normalizers": [
+      {"type": "Prepend", "prepend": "▁"},
+      {"type": "Replace", "pattern": {"String": " "}, "content": "▁"}]})");
+  json["decoder"] = {{"type", "Fuse"}};
+  temp.write("tokenizer.json", json.dump());
+  temp.write("tokenizer_config.json", R"({"legacy": false})");
+  const auto first_piece = [&](const char* model_type) {
+    temp.write("config.json", Json({{"model_type", model_type}}).dump());
+    const auto t = open_tokenizer(temp.path());
+    return std::string(t->piece(ids_with(*t, "</s>fox", true).at(1)));
+  };
+  CHECK(first_piece("phi3").starts_with("\xE2\x96\x81"));
+  CHECK_FALSE(first_piece("llama").starts_with("\xE2\x96\x81"));
+}
+
 }  // namespace skald::test
