@@ -170,7 +170,7 @@ TEST_CASE("a norm that attention and feed-forward both read is computed once and
   options.context = 64;
   options.multiprocessors = 132;
   // The embedding is the head too; a step reads one row of it in addition.
-  CHECK(cuda::Sizes(fused, options).weights >= program.weight_bytes() - kDim * 2);
+  CHECK(cuda::Sizes(fused, options).placement.device >= program.weight_bytes() - kDim * 2);
 }
 
 TEST_CASE("a norm that one product alone reads is a part of that product") {
@@ -234,8 +234,8 @@ TEST_CASE("a shared expert reads the rows that the routed experts have normed") 
   CHECK(ops_of<RowGate>(fused).at(0).in == normed);
   CHECK(ops_of<RowGate>(fused).at(0).x == ops.at(3).in);
   const cuda::Sizes sizes = sizes_of(model);
-  CHECK(sizes.weights >= model.weights->bytes());
-  CHECK(sizes.weights <= model.weights->bytes() + 256 * 60);
+  CHECK(sizes.placement.device >= model.weights->bytes());
+  CHECK(sizes.placement.device <= model.weights->bytes() + 256 * 60);
 
   model.config.experts.shared_gate = false;
   CHECK(has(fused_text(model.program()), "experts linear linear norm+linear"));
@@ -277,7 +277,7 @@ TEST_CASE(
   }
   CHECK(fused.first_with_weights.at(22) == 11);
   const cuda::Sizes sizes = sizes_of(model);
-  CHECK(sizes.weights == once.weights + 256 * 4);  // the norm between two runs
+  CHECK(sizes.placement.device == once.placement.device + 256 * 4);  // the norm between two runs
   CHECK(sizes.page == 3 * once.page);
 
   cuda::SizeOptions options;
@@ -393,8 +393,8 @@ TEST_CASE("gate and up of different formats become two stacks") {
 TEST_CASE("the experts' buffers have a row for each expert that a token uses") {
   const Model model = shape_model("qwen3-30b-a3b", "bf16");
   const cuda::Sizes sizes = sizes_of(model);
-  CHECK(sizes.weights >= model.weights->bytes());
-  CHECK(sizes.weights <= model.weights->bytes() + (1 << 20));
+  CHECK(sizes.placement.device >= model.weights->bytes());
+  CHECK(sizes.placement.device <= model.weights->bytes() + (1 << 20));
   CHECK(sizes.experts.gated == 64 * 8 * 768 * 2);
   CHECK(sizes.experts.sums == 64 * 8 * 2048 * 4);
   CHECK(sizes.experts.logits == 64 * 128 * 4);
@@ -449,8 +449,8 @@ TEST_CASE("the weights of a family's own norms are counted") {
     shape.qk_norm = QkNorm::Heads;
     const Model model = random_llama(shape);
     const cuda::Sizes sizes = sizes_of(model);
-    CHECK(sizes.weights >= model.weights->bytes());
-    CHECK(sizes.weights <= model.weights->bytes() + 256 * 30);
+    CHECK(sizes.placement.device >= model.weights->bytes());
+    CHECK(sizes.placement.device <= model.weights->bytes() + 256 * 30);
   }
 }
 

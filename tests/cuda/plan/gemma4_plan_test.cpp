@@ -125,7 +125,7 @@ TEST_CASE("attention without products of keys and values reads those of an earli
   // All products but q, k, v share the embedding. Norms: two before products, those of q and k in
   // the first layer, of q in the second, and the last one.
   const cuda::Sizes sizes(fused, {.rows = 8, .context = 64, .multiprocessors = 132});
-  CHECK(sizes.weights == int64_t{kSmallDim} * kSmallDim * 2 * 4 + 6 * 256);
+  CHECK(sizes.placement.device == int64_t{kSmallDim} * kSmallDim * 2 * 4 + 6 * 256);
 }
 
 TEST_CASE("a norm of values that no kernel does with queries and keys is refused") {
@@ -167,7 +167,7 @@ TEST_CASE("embeddings for each layer are gated parts of one float32 buffer") {
   CHECK(reading == 4);
   const Model model = open_model(folder).model;
   const cuda::Sizes sizes = sizes_of(model);
-  CHECK(sizes.weights >= model.program().weight_bytes());
+  CHECK(sizes.placement.device >= model.program().weight_bytes());
   CHECK(has(kernels(model, 1), "gated_part\n"));
 }
 
@@ -195,7 +195,7 @@ TEST_CASE("experts beside a feed-forward write a sum of their own, which is norm
   const std::string one = kernels(model, 1);
   CHECK(has(one, "combine\n"));
   CHECK(!has(one, "(sum)"));
-  CHECK(sizes_of(model).weights >= model.program().weight_bytes());
+  CHECK(sizes_of(model).placement.device >= model.program().weight_bytes());
 }
 
 }  // namespace skald::test
