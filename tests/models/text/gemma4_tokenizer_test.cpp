@@ -1,4 +1,6 @@
 // Gemma 4's tokenizer: a BPE over characters, which a GGUF stores with its merges.
+#include <algorithm>
+
 #include "models/files/memory_file.h"
 #include "models/text/gguf_tokenizer.h"
 #include "models/text/open_tokenizer.h"
@@ -25,6 +27,10 @@ TEST_CASE("Gemma 4's tokenizer keeps its merges in a GGUF, and gives the same id
                       {{{"type", "Replace"}, {"pattern", {{"String", "\u2581"}}}, {"content", " "}},
                        {{"type", "ByteFallback"}},
                        {{"type", "Fuse"}}}}};
+  // Published files do not mark it as special.
+  const int32_t tool_response = static_cast<int32_t>(json["model"]["vocab"].size());
+  json["added_tokens"].push_back(
+      {{"id", tool_response}, {"content", "<|tool_response>"}, {"special", false}});
   temp.write("m/tokenizer.json", json.dump());
   temp.write("m/tokenizer_config.json", R"({"bos_token": "<s>", "add_bos_token": true})");
   const OpenedModel opened = open_model(folder);
@@ -40,6 +46,9 @@ TEST_CASE("Gemma 4's tokenizer keeps its merges in a GGUF, and gives the same id
   CHECK(gguf->metadata().strings("tokenizer.ggml.merges").size() == json["model"]["merges"].size());
   const auto back = open_tokenizer(file.path());
   CHECK(back->special().add_bos);
+  const auto stops = open_tokenizer(opened).stop_ids;
+  CHECK(std::find(stops.begin(), stops.end(), tool_response) != stops.end());
+  CHECK(back->is_control(tool_response));  // no user's text becomes it
   for (const char* sample :
        {"Once upon a time", "two  spaces", " naïve – 中文 🙂", "a\n\n\nb", ""}) {
     CAPTURE(sample);
