@@ -97,6 +97,7 @@ constexpr Known kKnown[] = {
     {"pixtral", {kLlama3Pattern}, false, true, true},
     {"midm-2.0", {kLlama3Pattern}, false, true, true},
     {"lfm2", {kLlama3Pattern}, false, true, true},
+    {"minicpm5", {kThreeDigitsPattern, kLlama3Pattern}, false, true},
     {"dbrx", {kLlama3Pattern}},
     {"smaug-bpe", {kLlama3Pattern}},
     {"glm4", {kLlama3Pattern}, false, true},

@@ -41,6 +41,20 @@ TEST_CASE("names that stand for the same rules are written as the first of them"
   CHECK(named_pre_tokenizer("no such name", "test") == nullptr);
 }
 
+// As llama.cpp cuts them: the spaces before a number stay together.
+TEST_CASE("MiniCPM 5 cuts numbers out before words and spaces") {
+  const auto named = named_pre_tokenizer("minicpm5", "test");
+  REQUIRE(named);
+  const std::string text = "a  12345 b";
+  std::vector<std::string> parts;
+  const auto cut = named->rules.cut(text, {.starts_text = true, .prefix = false});
+  for (const Span& part : cut->spans) {
+    parts.push_back(text.substr(part.begin, part.end - part.begin));
+  }
+  CHECK(parts == std::vector<std::string>{"a", "  ", "123", "45", " b"});
+  CHECK(named->ignore_merges);
+}
+
 // GLM-4's tokenizer.json says so, and some of its pieces are made by no sequence of merges.
 TEST_CASE("GLM-4 looks for a whole part in the vocabulary before it merges") {
   CHECK(named_pre_tokenizer("glm4", "test")->ignore_merges);
