@@ -79,11 +79,12 @@ MemoryPlan plan_memory(const Model& model, const RunOptions& options, const Devi
 // take memory. Never more than the tokens that the cache holds.
 int64_t default_rows(const Model& model, const RunOptions& options, const DeviceInfo& gpu);
 
-// Switches for hunting a race. They change speed, never results.
+// Switches for tests. The first three are for hunting a race: they change speed, never results.
 struct Switches {
   bool graphs = true;              // false: every kernel is launched by the host
   bool dependent_launches = true;  // false: no kernel starts before its predecessor has finished
   bool clusters = true;            // decode attention uses clusters of blocks
+  bool cpu_takes_all = false;      // the CPU computes all ops that it can, whatever its speed
 };
 std::unique_ptr<Executor> make_executor(const Model& model, const RunOptions& options, int device,
                                         const Switches& switches = {});

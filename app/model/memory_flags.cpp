@@ -121,10 +121,15 @@ void add_memory_flags(Command& command, RunOptions& run) {
       .option(
           "--gpu-layers",
           [&run](const std::string& text) { run.gpu_layers = parse_gpu_layers(text); },
-          "Keep the matrices of N layers in the GPU's memory; each step copies those of the others "
-          "from the host's memory. auto: as many as fit; all: all, or fail [auto]")
+          "Keep the matrices of N layers in the GPU's memory, and those of the others in the "
+          "host's. "
+          "auto: as many as fit; all: all, or fail [auto]")
       .type_name("N")
       .group(kChangesSpeed);
+  command
+      .flag("--gpu-alone", run.gpu_alone,
+            "Let the CPU compute nothing: all weights in the host's memory are copied to the GPU")
+      .group(kChangesOutput);
   command
       .option(
           "--prefill-copy",

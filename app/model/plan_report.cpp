@@ -59,15 +59,20 @@ std::string fits_text(const MemoryPlan& plan) {
                 plan.most_context);
 }
 
-// "8.9 GiB of the weights, at 55.4 GB/s: at most 5.8 steps a second"
-std::string copied_text(const MemoryPlan& plan) {
-  std::string text = size_text(plan.copied) + " of weights";
-  if (plan.link > 0) {
-    char speed[96];
-    std::snprintf(speed, sizeof speed, ", at %.1f GB/s: at most %.3g steps a second",
-                  plan.link / 1e9, plan.link / static_cast<double>(plan.copied));
-    text += speed;
-  }
+std::string speed_text(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, value < 100 ? "%.3g" : "%.0f", value);
+  return text;
+}
+
+// "a token reads 7.9 GiB of them: at most 16.5 tokens/s by the link (43.1 GB/s) and the CPU (88
+// GB/s)"
+std::string decode_text(const MemoryPlan& plan) {
+  std::string text = concat("a token reads ", size_text(plan.row_copied), " of them");
+  if (plan.link <= 0) return text;
+  text += concat(": at most ", speed_text(plan.most_tokens()), " tokens/s by the link (",
+                 speed_text(plan.link / 1e9), " GB/s)");
+  if (plan.cpu > 0) text += concat(" and the CPU (", speed_text(plan.cpu / 1e9), " GB/s)");
   return text;
 }
 
@@ -75,11 +80,9 @@ std::string copied_text(const MemoryPlan& plan) {
 std::string host_notes(const MemoryPlan& plan) {
   if (plan.host() == 0) return "";
   std::string notes = concat("skald: the GPU has no room for ", size_text(plan.host()),
-                             " of the weights, which lie in the host's memory; --vram and "
-                             "--gpu-layers change that\n");
-  if (plan.copied > 0) {
-    notes += concat("skald: each step copies up to ", copied_text(plan), "\n");
-  }
+                             " of the weights, which lie in the host's memory (--vram and "
+                             "--gpu-layers change that)\n");
+  if (plan.copied > 0) notes += concat("skald: ", decode_text(plan), "\n");
   if (plan.unlocked > 0) {
     notes +=
         concat("skald: the machine did not page-lock ", size_text(plan.unlocked),
@@ -154,7 +157,10 @@ std::string to_text(const PlanReport& report) {
         "           but the weights do not fit in the free memory: every step reads\n"
         "           parts of them from their file\n";
   }
-  if (plan.copied > 0) out += concat("copies     ", copied_text(plan), "\n");
+  if (plan.copied > 0) {
+    out += concat("host       a prompt's step copies ", size_text(plan.copied), " of weights,\n",
+                  "           ", decode_text(plan), "\n");
+  }
   out += types_text(report);
   Table more{{"sequences", "largest context per sequence"}, {}};
   for (const auto& [sequences, context] : report.by_sequences) {
@@ -187,7 +193,8 @@ Json to_json(const PlanReport& report) {
                {"needed_bytes", plan.needed()},
                {"mapped_bytes", plan.mapped()},
                {"host_bytes", plan.host()},
-               {"copied_bytes_each_step", plan.copied},
+               {"copied_bytes_of_a_prompt_step", plan.copied},
+               {"copied_bytes_of_a_token", plan.row_copied},
                {"fits", plan.fits()},
                {"weights_stay_in_memory", weights_stay(plan)},
                {"largest_context", plan.most_context},

@@ -105,6 +105,10 @@ std::string stats_line(const RunReport& r) {
   if (r.generated.forced > 0) line += concat(" (", r.generated.forced, " forced)");
   if (r.generated.tokens > 1) {
     line += number(", %.1f tok/s", r.generated.tokens_per_second());
+    if (r.most_tokens > 0) {
+      line += number(" (%.0f %%", 100 * r.generated.tokens_per_second() / r.most_tokens);
+      line += number(" of at most %.1f)", r.most_tokens);
+    }
     line += number(", %.1f GB/s", r.bytes_per_second() / 1e9);
     if (r.bandwidth > 0) {
       line += number(" (%.0f %%", 100 * r.bytes_per_second() / r.bandwidth);

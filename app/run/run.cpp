@@ -215,6 +215,7 @@ class Run {
     report_.logprobs = flags_.logprobs.has_value();
     report_.prompt_tokens = std::ssize(prompt.ids);
     report_.memory_bytes = executor_->plan().needed();
+    report_.most_tokens = executor_->plan().most_tokens();
   }
 
   void show_prompt(const Prompt& prompt, TextOutput& out) {

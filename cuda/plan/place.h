@@ -37,6 +37,7 @@ struct Placement {
   int64_t slots = 0;             // bytes of the memory that the slots share
   int64_t host = 0;              // bytes of weights in the host's memory
   int64_t streamed_bytes = 0;    // the part of `host` that is copied
+  int64_t row_bytes = 0;         // what one row reads of that: of experts the chosen ones
 
   bool streams() const { return !streamed.empty(); }
   Home home(size_t op) const { return ops.empty() ? Home::Device : ops[op].home; }

@@ -133,6 +133,7 @@ MemoryPlan plan_with(Use use, const FusedProgram& fused, const RunOptions& optio
   };
   MemoryPlan plan = make_plan(request);  // ends with parts(plan.context)
   plan.copied = placement.streamed_bytes;
+  plan.row_copied = placement.row_bytes;
   plan.link = gpu.link_bytes_per_second;
   return plan;
 }

@@ -60,7 +60,8 @@ std::string entry_text(const FusedProgram& fused, const StepEntry& entry) {
       [](const ExpertsGateEntry&) { return std::string("gate"); },
       [](const CombineEntry&) { return std::string("combine"); },
       [](const CopyEntry&) { return std::string(); },  // belongs to another op
-      [](const AwaitEntry&) { return std::string("copy"); }};
+      [](const AwaitEntry&) { return std::string("copy"); },
+      [](const HostEntry&) { return std::string("CPU"); }};
   return std::visit(text, entry.kind);
 }
 

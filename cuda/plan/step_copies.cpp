@@ -1,4 +1,5 @@
-// Plans the copies of streamed weights, and which experts are read in place instead.
+// Plans what happens with streamed weights: the CPU computes with them, experts are read in place,
+// or they are copied.
 #include <algorithm>
 #include <cmath>
 
@@ -35,13 +36,41 @@ bool StepPlanner::reads_in_place(size_t op) const {
   });
 }
 
+// Of products, the CPU gets the share that it reads while the link copies the others: both are done
+// at the same time. Experts are not copied for few rows, so the CPU gets all if it reads faster
+// than a kernel would over the link.
+std::vector<size_t> StepPlanner::host_ops() const {
+  const HostShare& host = setting_.host;
+  if (host.able.empty() || kind_.head || kind_.rows > kMostHostRows) return {};
+  const double share = host.cpu / (host.cpu + host.link);
+  double owed = 0;
+  std::vector<size_t> ops;
+  for (size_t op : setting_.placement.streamed) {
+    if (!host.able[op]) continue;
+    if (std::holds_alternative<FusedExperts>(fused_.ops[op].op)) {
+      if (host.cpu > host.link) ops.push_back(op);
+      continue;
+    }
+    const auto bytes = static_cast<double>(setting_.placement.ops[op].bytes);
+    owed += share * bytes;
+    if (owed < bytes / 2) continue;
+    owed -= bytes;
+    ops.push_back(op);
+  }
+  return ops;
+}
+
 std::vector<CopyTime> StepPlanner::plan_copies() const {
   std::vector<size_t> ops;
   if (kind_.head) return {};
   for (size_t op : setting_.placement.streamed) {
-    if (!reads_in_place(op)) ops.push_back(op);
+    if (!is_on_host(op) && !reads_in_place(op)) ops.push_back(op);
   }
   return copy_times(setting_.placement, ops);
+}
+
+bool StepPlanner::is_on_host(size_t op) const {
+  return std::binary_search(on_host_.begin(), on_host_.end(), op);
 }
 
 bool StepPlanner::is_copied(size_t op) const {

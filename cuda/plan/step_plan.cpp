@@ -76,6 +76,7 @@ StepPlanner::StepPlanner(const FusedProgram& fused, const PlanSetting& setting,
       dependent_(setting.dependent && kind.decode),
       paired_(pairs_blocks(fused)),
       mixed_(mixed_formats(fused)),
+      on_host_(host_ops()),
       copies_(plan_copies()) {}
 
 StepPlan StepPlanner::run() {
@@ -88,7 +89,13 @@ StepPlan StepPlanner::run() {
     const bool head = linear && linear->epilogue == Epilogue::Logits;
     if (head ? kind_.head || kind_.decode : !kind_.head) {
       if (is_copied(at_)) emit(AwaitEntry(), false);
-      std::visit([this](const auto& o) { add(o); }, op.op);
+      if (is_on_host(at_)) {
+        emit(HostEntry{linear && linear->leaves_copy}, false);
+        norms_known_ = false;
+        plan_.waits = true;
+      } else {
+        std::visit([this](const auto& o) { add(o); }, op.op);
+      }
       for (const CopyTime& copy : copies_) {
         if (copy.after == at_) emit(CopyEntry{copy.op}, false);
       }

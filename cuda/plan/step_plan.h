@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cuda/plan/fused_program.h"
+#include "cuda/plan/host_op.h"
 #include "cuda/plan/kernel_table.h"
 #include "cuda/plan/place.h"
 
@@ -65,6 +66,11 @@ struct CopyEntry {
   size_t op;
 };
 struct AwaitEntry {};
+// The CPU computes the op (cuda/plan/host_op.h), and the host waits for its inputs. copy: the next
+// op reads a copy of the result in the activations' type.
+struct HostEntry {
+  bool copy;
+};
 
 // hidden = scale * the tokens' rows
 struct EmbedEntry {
@@ -164,7 +170,7 @@ using EntryKind =
                  BiasEntry, PostNormEntry, CapEntry, RowGateEntry, QkNormEntry, RopeAppendEntry,
                  AttentionEntry, DeltaEntry, GatedActEntry, GatedPartEntry, SumOfNormsEntry,
                  RouteEntry, SortChoicesEntry, ExpertsEntry, ExpertsGateEntry, CombineEntry,
-                 CopyEntry, AwaitEntry>;
+                 CopyEntry, AwaitEntry, HostEntry>;
 
 struct StepEntry {
   size_t op;               // index into FusedProgram::ops
@@ -206,6 +212,7 @@ struct PlanSetting {
   // 0: unknown. From the weights (LoadedOp::bound) or assumed_bounds().
   std::vector<float> bounds;
   Placement placement;  // without ops: all weights lie in the GPU's memory
+  HostShare host;       // able is empty: the CPU computes nothing
 };
 std::vector<float> assumed_bounds(const FusedProgram& fused);
 
@@ -215,7 +222,10 @@ struct StepPlan {
   // those of the next step of this kind.
   std::vector<size_t> begun;
 
+  bool waits = false;  // the host waits while the step runs
+
   bool copies() const { return !begun.empty(); }
+  bool can_be_graph() const { return !waits && !copies(); }
 };
 StepPlan plan_step(const FusedProgram& fused, const PlanSetting& setting, const StepKind& kind);
 

@@ -17,6 +17,7 @@
 #include "cuda/load/loaded_model.h"
 #include "cuda/plan/fused_program.h"
 #include "cuda/plan/plan.h"
+#include "cuda/run/host_ops.h"
 #include "cuda/run/sampler.h"
 #include "cuda/run/scorer.h"
 #include "cuda/run/step_ops.h"
@@ -84,9 +85,11 @@ class CudaExecutor final : public Executor {
         rows_(StepLimits{max_rows_, plan_.context, fused_.program.vocab()}),
         step_(sizes_.step, options.reproducible),
         logits_(sizes_.logits, "logits"),
-        ops_({fused_, sizes_, loaded_, copies_, step_, acts_, cache_, states_, logits_, observer_},
+        host_(make_host_ops(options)),
+        ops_({fused_, sizes_, loaded_, copies_, host_.get(), step_, acts_, cache_, states_, logits_,
+              observer_},
              {gpu_, attention_code_, dependent_launches(switches, gpu_), switches.clusters,
-              options.reproducible},
+              options.reproducible, measure_link()},
              stream_),
         wanted_x_(sizes_.wanted, "activations"),
         host_logits_(fused_.program.vocab() * 4, "logits"),
@@ -94,7 +97,6 @@ class CudaExecutor final : public Executor {
         scored_x_(sizes_.scored, "scoring"),
         scorer_(fused_.program.vocab(), max_rows_),
         spare_(kSpareBytes) {
-    if (sizes_.placement.streams()) plan_.link = copies_.measure();
     plan_.unlocked = loaded_.unlocked_bytes();
   }
 
@@ -276,6 +278,26 @@ class CudaExecutor final : public Executor {
         cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyDeviceToDevice, stream_));
   }
 
+  std::unique_ptr<HostOps> make_host_ops(const RunOptions& options) {
+    if (!sizes_.placement.streams() || options.reproducible || options.gpu_alone) return nullptr;
+    auto host = std::make_unique<HostOps>(fused_, sizes_.placement, loaded_, acts_, options.threads,
+                                          stream_);
+    return host->any() ? std::move(host) : nullptr;
+  }
+
+  // Measures the link to the host, and the CPU beside it if it computes.
+  HostShare measure_link() {
+    if (!sizes_.placement.streams()) return {};
+    constexpr int64_t kBytes = 512 << 20;
+    copies_.start_measuring(kBytes);
+    plan_.link = copies_.measured();
+    if (!host_) return {};
+    HostShare share = host_->measure(sizes_.placement, copies_);
+    plan_.cpu = share.cpu;
+    if (switches_.cpu_takes_all) share.link = 0;
+    return share;
+  }
+
   void take_back(Step step) {
     for (const SeqRows& rows : step) {
       rows.sequence->truncate(rows.sequence->length() - std::ssize(rows.tokens));
@@ -343,7 +365,7 @@ class CudaExecutor final : public Executor {
     }
     const int depth = admitted_depth();
     const StepOps::Rows all = {rows, decode_, depth, false, static_cast<int>(step.size())};
-    if (decode_ && !observer_ && switches_.graphs && !ops_.copies(all)) {
+    if (decode_ && !observer_ && switches_.graphs && ops_.can_be_graph(all)) {
       graphs_.run({rows, depth}, stream_, [&] { ops_.run({rows, true, depth}); });
     } else {
       ops_.run(all);
@@ -462,7 +484,8 @@ class CudaExecutor final : public Executor {
   std::vector<DeviceMemory> acts_;  // one per buffer of the program, and qkv: [max_rows, cols]
   StepRows rows_;
   StepBuffer step_;
-  DeviceMemory logits_;  // [logit_rows, vocab]
+  DeviceMemory logits_;            // [logit_rows, vocab]
+  std::unique_ptr<HostOps> host_;  // nullptr: the CPU computes nothing
   StepOps ops_;
   bool decode_ = false;
   int64_t steps_ = 0;          // steps begun so far

@@ -25,6 +25,7 @@ PlanSetting plan_setting(const StepOps::Parts& parts, const StepOps::Setting& se
   result.expanded_bytes = parts.sizes.expanded;
   result.expanded_experts = parts.sizes.experts.expanded;
   result.placement = parts.sizes.placement;
+  result.host = setting.host;
   for (const LoadedOp& op : parts.loaded.ops()) result.bounds.push_back(op.bound);
   return result;
 }
@@ -233,6 +234,14 @@ void StepOps::launch(const Step& step, const StepEntry& entry, const DeltaEntry&
   launch.slot_floats = p_.sizes.slot_floats;
   launch.dependent = entry.dependent;
   cuda::launch(*net.kernel, launch, stream_);
+}
+
+void StepOps::launch(const Step& step, const StepEntry& entry, const HostEntry& host) {
+  p_.host->run(entry.op, step.rows);
+  if (!host.copy) return;
+  const auto& linear = op<FusedLinear>(entry);
+  launch_to_type(p_.fused.type, act<float>(linear.out), act(p_.fused.copy),
+                 step.rows * p_.fused.cols(linear.out), stream_);
 }
 
 void StepOps::observe(const FusedOp& op, int rows) {

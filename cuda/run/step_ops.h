@@ -10,6 +10,7 @@
 #include "cuda/kernels/gemm/gemm_cublas.h"
 #include "cuda/load/loaded_model.h"
 #include "cuda/plan/step_plan.h"
+#include "cuda/run/host_ops.h"
 #include "cuda/run/step_memory.h"
 #include "cuda/run/step_table.h"
 #include "cuda/run/weight_copies.h"
@@ -24,6 +25,7 @@ class StepOps {
     const Sizes& sizes;
     const LoadedModel& loaded;
     WeightCopies& copies;
+    HostOps* host;  // nullptr: the CPU computes nothing
     const StepBuffer& step;
     const std::vector<DeviceMemory>& acts;  // one per buffer of the program
     const DeviceMemory& cache;
@@ -37,6 +39,7 @@ class StepOps {
     bool dependent;     // decode kernels start while their predecessor runs
     bool clusters;      // decode attention uses clusters of blocks
     bool reproducible;  // no kernel is chosen by the number of rows
+    HostShare host;
   };
   StepOps(const Parts& parts, const Setting& setting, Stream stream);
 
@@ -50,8 +53,7 @@ class StepOps {
     int sequences = 0;  // of the step
   };
   void run(const Rows& rows);
-  // True if such a step copies weights. It cannot be captured in a graph.
-  bool copies(const Rows& rows) { return plan(kind(rows)).copies(); }
+  bool can_be_graph(const Rows& rows) { return plan(kind(rows)).can_be_graph(); }
 
   // out = the head's norm of in; both are float, [rows, dim].
   void norm_rows(const float* in, float* out, int rows);
@@ -94,6 +96,7 @@ class StepOps {
   void launch(const Step& step, const StepEntry& entry, const CombineEntry& combine);
   void launch(const Step&, const StepEntry&, const CopyEntry& copy) { p_.copies.copy(copy.op); }
   void launch(const Step&, const StepEntry& entry, const AwaitEntry&) { p_.copies.await(entry.op); }
+  void launch(const Step& step, const StepEntry& entry, const HostEntry& host);
 
   LinearLaunch product_launch(const Step& step, const StepEntry& entry, const ProductEntry& product,
                               const ProductPiece& piece) const;

@@ -7,14 +7,11 @@
 namespace skald::cuda {
 
 WeightCopies::WeightCopies(const Placement& placement, const LoadedModel& loaded, Stream stream)
-    : loaded_(loaded), stream_(stream) {
+    : loaded_(loaded), stream_(stream), streamed_(placement.streamed) {
   if (!placement.streams()) return;
   beside_.emplace();
   computed_.emplace();
-  for (size_t op : placement.streamed) {
-    copied_.try_emplace(op);
-    if (!longest_ || placement.ops[op].bytes > placement.ops[*longest_].bytes) longest_ = op;
-  }
+  for (size_t op : streamed_) copied_.try_emplace(op);
 }
 
 // The weights must outlive the copies.
@@ -39,18 +36,26 @@ void WeightCopies::copy(size_t op) {
 
 void WeightCopies::await(size_t op) { SKALD_CUDA(cudaStreamWaitEvent(stream_, copied_.at(op), 0)); }
 
-double WeightCopies::measure() {
-  if (!longest_) return 0;
-  TimedEventOwner start, end;
-  float ms = 0;
-  for (int pass = 0; pass < 2; ++pass) {  // the first one may be slower
-    SKALD_CUDA(cudaEventRecord(start, *beside_));
-    copy(*longest_);
-    SKALD_CUDA(cudaEventRecord(end, *beside_));
-    SKALD_CUDA(cudaEventSynchronize(end));
-    SKALD_CUDA(cudaEventElapsedTime(&ms, start, end));
+void WeightCopies::start_measuring(int64_t bytes) {
+  start_.emplace();
+  end_.emplace();
+  measured_bytes_ = 0;
+  SKALD_CUDA(cudaEventRecord(*start_, *beside_));
+  while (measured_bytes_ < bytes) {
+    for (size_t op : streamed_) {
+      if (measured_bytes_ >= bytes) break;
+      copy(op);
+      measured_bytes_ += loaded_.hosted(op).memory.bytes();
+    }
   }
-  return ms > 0 ? static_cast<double>(loaded_.hosted(*longest_).memory.bytes()) / (ms * 1e-3) : 0;
+  SKALD_CUDA(cudaEventRecord(*end_, *beside_));
+}
+
+double WeightCopies::measured() {
+  SKALD_CUDA(cudaEventSynchronize(*end_));
+  float ms = 0;
+  SKALD_CUDA(cudaEventElapsedTime(&ms, *start_, *end_));
+  return ms > 0 ? static_cast<double>(measured_bytes_) / (ms * 1e-3) : 0;
 }
 
 }  // namespace skald::cuda

@@ -28,8 +28,10 @@ class WeightCopies {
   void copy(size_t op);   // once everything enqueued so far has computed
   void await(size_t op);  // what is enqueued from now on waits for the op's last copy
 
-  // Copies one op's weights and returns the bytes per second. Call it before the first step.
-  double measure();
+  // Copies so many bytes of weights; measured() waits and returns the bytes per second. Both are
+  // called before the first step.
+  void start_measuring(int64_t bytes);
+  double measured();
 
  private:
   const LoadedModel& loaded_;
@@ -38,7 +40,9 @@ class WeightCopies {
   std::map<size_t, EventOwner> copied_;  // by op
   std::optional<EventOwner> computed_;
   std::vector<size_t> begun_;  // ops whose copies have begun for the next step
-  std::optional<size_t> longest_;
+  std::vector<size_t> streamed_;
+  std::optional<TimedEventOwner> start_, end_;
+  int64_t measured_bytes_ = 0;
 };
 
 }  // namespace skald::cuda

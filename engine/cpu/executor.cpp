@@ -10,6 +10,7 @@
 #include "engine/base/error.h"
 #include "engine/cpu/kernels.h"
 #include "engine/cpu/plan.h"
+#include "engine/cpu/row_ops.h"
 #include "engine/cpu/simd.h"
 #include "engine/step/step.h"
 
@@ -49,11 +50,9 @@ class CpuExecutor final : public Executor {
         page_format_(format_of_pages(set, options)),
         pool_(cache_pages(plan_.context, options.sequences, options.cache_tokens),
               state_slots(program_, options)),
-        step_({max_rows_, plan_.context, program_.vocab()}) {
+        step_({max_rows_, plan_.context, program_.vocab()}),
+        row_ops_(program_, *kernels_, max_rows_) {
     program_.bind_context(plan_.context);
-    for (const ActSpec& act : program_.acts) {
-      acts_.emplace_back(max_rows_ * act.cols * int64_t{sizeof(float)}, "activations");
-    }
     cache_ = Buffer(layout_.bytes * pool_.size(), "the key-value cache");
     for (const StateSpec& state : program_.states) {
       state_offsets_.push_back(state_floats_);
@@ -62,7 +61,6 @@ class CpuExecutor final : public Executor {
     states_ = Buffer(pool_.states().size() * state_bytes(), "the recurrent states");
     wanted_ = Buffer(max_rows_ * hidden_cols() * int64_t{sizeof(float)}, "activations");
     logits_ = Buffer(kLogitRows * program_.vocab() * int64_t{sizeof(float)}, "logits");
-    decode_vectors();
     rows_.reserve(static_cast<size_t>(max_rows_));
     slots_.reserve(rows_.capacity());
     state_rows_.reserve(rows_.capacity());
@@ -106,9 +104,7 @@ class CpuExecutor final : public Executor {
   }
 
   int64_t bytes_allocated() const override {
-    int64_t bytes = cache_.bytes() + states_.bytes() + wanted_.bytes() + logits_.bytes();
-    for (const Buffer& act : acts_) bytes += act.bytes();
-    return bytes;
+    return cache_.bytes() + states_.bytes() + wanted_.bytes() + logits_.bytes() + row_ops_.bytes();
   }
 
   int64_t run(Step step) override {
@@ -141,7 +137,8 @@ class CpuExecutor final : public Executor {
   int64_t rows() const { return step_.count(); }
   int64_t wanted_rows() const { return static_cast<int64_t>(step_.wanted.size()); }
   int64_t hidden_cols() const { return program_.act(logits_op_.in).cols; }
-  float* data(ActId id) { return acts_[static_cast<size_t>(id)].as<float>(); }
+  float* data(ActId id) { return row_ops_.data(id); }
+  const float* vector(WeightId id) const { return row_ops_.vector(id); }
 
   void admit(Step step) {
     step_.admit(step, [this](const Sequence::Copies& copies) {
@@ -177,52 +174,13 @@ class CpuExecutor final : public Executor {
     return state_rows_.data();
   }
 
+  template <class RowOp>
+  requires kIsRowOp<RowOp>
+  void apply(const RowOp& op) { row_ops_.run(op, rows()); }
+
   void apply(const Embed& op) {
     kernels_->embed(
         {program_.weight(op.weight).view, step_.tokens.data(), data(op.out), rows(), op.scale});
-  }
-
-  void apply(const Norm& op) {
-    const int64_t dim = program_.act(op.in).cols;
-    const float *in = data(op.in), *weight = vector(op.weight);
-    switch (op.kind) {
-      case NormKind::Rms:
-        return kernels_->rms_norm({in, weight, data(op.out), rows(), dim, op.eps});
-      case NormKind::Layer:
-        return kernels_->layer_norm(
-            {in, weight, vector(op.bias), data(op.out), rows(), dim, op.eps});
-    }
-  }
-
-  void apply(const HeadNorm& op) {
-    float* x = data(op.x);
-    kernels_->rms_norm({x, vector(op.weight), x, rows() * op.heads, op.head_dim, op.eps});
-  }
-
-  void apply(const Linear& op) {
-    if (op.heads > 1) return apply_to_heads(op);
-    kernels_->linear(
-        {program_.weight(op.weight).view, vector(op.bias), data(op.in), data(op.out), rows()});
-  }
-
-  void apply_to_heads(const Linear& op) {
-    const TensorView& weight = program_.weight(op.weight).view;
-    const int64_t in_cols = program_.act(op.in).cols, out_cols = program_.act(op.out).cols;
-    const int64_t outs = weight.rows / op.heads;
-    head_in_.resize(static_cast<size_t>(max_rows_ * weight.cols));
-    head_out_.resize(static_cast<size_t>(max_rows_ * outs));
-    for (int head = 0; head < op.heads; ++head) {
-      const float* in = data(op.in) + head * (in_cols / op.heads) + op.in_first;
-      float* out = data(op.out) + head * (out_cols / op.heads) + op.out_first;
-      for (int64_t r = 0; r < rows(); ++r) {
-        std::copy_n(in + r * in_cols, weight.cols, head_in_.data() + r * weight.cols);
-      }
-      const TensorView own = slice_rows(weight, head * outs, outs);
-      kernels_->linear({own, nullptr, head_in_.data(), head_out_.data(), rows()});
-      for (int64_t r = 0; r < rows(); ++r) {
-        std::copy_n(head_out_.data() + r * outs, outs, out + r * out_cols);
-      }
-    }
   }
 
   void apply(const Rope& op) {
@@ -245,11 +203,6 @@ class CpuExecutor final : public Executor {
     kernels_->attention(args);
   }
 
-  void apply(const HeadPart& op) {
-    kernels_->head_part({data(op.in), data(op.out), rows(), program_.act(op.in).cols,
-                         program_.act(op.out).cols, op});
-  }
-
   void apply(const CausalConv& op) {
     kernels_->causal_conv({data(op.in), vector(op.weight), data(op.out), state_rows(op.state),
                            rows(), program_.act(op.in).cols, op.taps, op.activation});
@@ -258,34 +211,6 @@ class CpuExecutor final : public Executor {
   void apply(const DeltaNet& op) {
     kernels_->delta_net({data(op.in), data(op.decay), data(op.beta), vector(op.rate),
                          vector(op.bias), data(op.out), state_rows(op.state), rows(), op.spec});
-  }
-
-  void apply(const GatedAct& op) {
-    const int64_t count = rows() * program_.act(op.out).cols;
-    kernels_->gated_act({data(op.gate), data(op.up), data(op.out), count, op.activation});
-  }
-
-  void apply(const Activate& op) {
-    const int64_t count = rows() * program_.act(op.out).cols;
-    kernels_->activate({data(op.in), data(op.out), count, op.activation});
-  }
-
-  void apply(const RowGate& op) {
-    kernels_->row_gate({data(op.x), data(op.in), vector(op.weight), rows(), program_.act(op.x).cols,
-                        program_.act(op.in).cols});
-  }
-
-  void apply(const Experts& op) {
-    const auto first = [&](WeightId id) { return &program_.weight(id); };
-    kernels_->experts({program_.weight(op.router).view, first(op.gate), first(op.up),
-                       first(op.down), data(op.in), data(op.out), rows(), op.spec,
-                       vector(op.router_bias), vector(op.gate_bias), vector(op.up_bias),
-                       vector(op.down_bias), vector(op.choice_bias), vector(op.expert_scale),
-                       data(op.route)});
-  }
-
-  void apply(const Add& op) {
-    kernels_->add({data(op.x), data(op.y), rows() * program_.act(op.x).cols, op.scale, op.keep});
   }
 
   void apply(const Logits&) {}  // compute_logits() computes them on request
@@ -319,36 +244,6 @@ class CpuExecutor final : public Executor {
     }
   }
 
-  // Norm weights, biases and convolutions, decoded to float32. Experts' biases have a row for each
-  // expert, convolutions one for each column.
-  void decode_vectors() {
-    vectors_.resize(program_.weights.size());
-    std::set<WeightId> small;
-    for (const Op& op : program_.ops) {
-      const auto* experts = std::get_if<Experts>(&op);
-      if (experts) small.insert({experts->gate_bias, experts->up_bias, experts->down_bias});
-      if (const auto* conv = std::get_if<CausalConv>(&op)) small.insert(conv->weight);
-    }
-    for (size_t i = 0; i < program_.weights.size(); ++i) {
-      const TensorView& view = program_.weights[i].view;
-      if (view.rows != 1 && !small.contains(static_cast<WeightId>(i))) continue;
-      vectors_[i].resize(static_cast<size_t>(view.rows * view.cols));
-      for (int64_t r = 0; r < view.rows; ++r) {
-        info(view.type).decode_row(view.row(r), vectors_[i].data() + r * view.cols, view.cols);
-      }
-      for (float& value : vectors_[i]) value += program_.weights[i].plus;
-    }
-    for (const Op& op : program_.ops) {
-      const auto* net = std::get_if<DeltaNet>(&op);
-      if (!net || !net->log_rate) continue;
-      for (float& value : vectors_[static_cast<size_t>(net->rate)]) value = -std::exp(value);
-    }
-  }
-
-  const float* vector(WeightId id) const {
-    return id == WeightId::None ? nullptr : vectors_[static_cast<size_t>(id)].data();
-  }
-
   std::shared_ptr<const WeightFile> weights_;
   Program program_;
   Logits logits_op_;
@@ -360,9 +255,7 @@ class CpuExecutor final : public Executor {
   std::string page_format_;
   PagePool pool_;
 
-  std::vector<Buffer> acts_;  // one for each ActSpec, [max_rows, cols] float32
-  Buffer cache_;              // pool_.size() pages of layout_.bytes, all layers in a page
-  std::vector<std::vector<float>> vectors_;  // one for each weight; empty for matrices
+  Buffer cache_;  // pool_.size() pages of layout_.bytes, all layers in a page
 
   Buffer states_;  // one state_floats_ for each slot of the pool
   int64_t state_floats_ = 0;
@@ -372,8 +265,7 @@ class CpuExecutor final : public Executor {
   std::vector<AttentionRow> rows_;    // rows of the step
   std::vector<int32_t> slots_;        // the same rows' slots of states_
   std::vector<StateRow> state_rows_;  // the same rows for one op
-
-  std::vector<float> head_in_, head_out_;  // one head of a product with several
+  RowOps row_ops_;                    // has the buffers of all ops
 
   // The step's wanted rows, and the logits of those that were computed last.
   Buffer wanted_;  // [wanted_rows(), dim]

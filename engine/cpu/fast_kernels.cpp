@@ -21,7 +21,7 @@ namespace {
 class FastKernels final : public Kernels {
  public:
   explicit FastKernels(const KernelOptions& options)
-      : pool_(options.threads),
+      : pool_(options.threads, options.patient),
         linear_(options, pool_),
         experts_(options, pool_, linear_),
         pointwise_(pointwise_kernels()) {

@@ -203,6 +203,7 @@ struct KernelOptions {
   int64_t max_rows = 1;  // most rows of any call
   int64_t max_cols = 1;  // most input columns of any linear()
   ExpertsSize experts = {};
+  bool patient = false;  // calls follow one another after milliseconds (ThreadPool)
 };
 
 std::unique_ptr<Kernels> reference_kernels(const KernelOptions& options);

@@ -12,7 +12,9 @@ namespace skald::cpu {
 
 class ThreadPool {
  public:
-  explicit ThreadPool(int threads);
+  // patient: the other threads spin for milliseconds before they sleep, because waking them takes a
+  // good part of a short job.
+  explicit ThreadPool(int threads, bool patient = false);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
@@ -43,7 +45,7 @@ class ThreadPool {
   void stop();  // ends and joins the workers
   void work(int thread);
 
-  const int threads_;
+  const int threads_, spins_;
   Job job_{};
   bool stop_ = false;
   // Atomic counters that threads wait on, each on its own cache line.

@@ -52,13 +52,22 @@ struct MemoryPlan {
 
   // Weights that the device has no room for, in the host's memory.
   int64_t host_available = 0;  // bytes of the host's memory; 0: not known
-  int64_t copied = 0;          // bytes that each step copies from the host to the device
+  int64_t copied = 0;          // bytes that a step of many rows copies from the host to the device
+  int64_t row_copied = 0;      // what a step of one row reads of them
   int64_t unlocked = 0;        // bytes of host() that are not page-locked
   double link = 0;             // bytes per second of such copies; 0: not measured
+  // Bytes of such weights per second with which the CPU computes beside the copies, in steps of few
+  // rows; 0: it does not.
+  double cpu = 0;
 
   int64_t needed() const;  // sum of all parts in the device's memory
   int64_t mapped() const;  // sum of the mapped parts, which need not fit
   int64_t host() const;    // sum of the parts in the host's memory
+  // The most tokens per second of one text that the link and the CPU allow; 0: not known, or the
+  // device has all weights.
+  double most_tokens() const {
+    return row_copied > 0 ? (link + cpu) / static_cast<double>(row_copied) : 0;
+  }
   bool fits_host() const { return host_available == 0 || host() <= host_available; }
   bool fits() const { return needed() - mapped() <= available && fits_host(); }
 };

@@ -51,6 +51,9 @@ struct RunOptions {
   // Layers whose matrices stay in a GPU's memory; the host's memory holds the others. Empty: as
   // many as fit. kAllLayers: all, or the model is refused.
   std::optional<int> gpu_layers = {};
+  // false: in steps of few rows, the CPU computes with some of the weights in the host's memory,
+  // while others are copied to the GPU. Results differ by rounding. Never if `reproducible`.
+  bool gpu_alone = false;
   int arch_limit = 0;  // GPU kernels for at most this compute capability; 0: the GPU's
 
   // Called while weights are copied to a GPU: bytes so far, bytes in all. May be empty.

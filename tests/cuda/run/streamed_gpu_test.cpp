@@ -16,6 +16,7 @@ RunOptions with_layers(int layers, int limit = 0) {
   options.gpu_layers = layers;
   options.arch_limit = limit;
   options.prefill_copy = PrefillCopy::Off;
+  options.gpu_alone = true;
   options.context = 512;
   return options;
 }
@@ -47,6 +48,32 @@ std::vector<int32_t> golden_ids(const std::filesystem::path& folder) {
   return read_json(folder / "golden.json")["input_ids"].get<std::vector<int32_t>>();
 }
 
+// How far predictions with the CPU's help are from those of the GPU alone, in steps of so many
+// rows.
+struct Divergence {
+  double mean = 0;
+  int64_t rows = 0, off = 0;  // off: rows with a divergence of more than 1e-3
+};
+Divergence with_help(const Model& model, const std::vector<int32_t>& ids, size_t chunk) {
+  RunOptions options = with_layers(0);
+  const auto alone = cuda::make_executor(model, options, 0, switches());
+  options.gpu_alone = false;
+  cuda::Switches all = switches();
+  all.cpu_takes_all = true;
+  const auto helped = cuda::make_executor(model, options, 0, all);
+  CHECK(helped->plan().cpu > 0);
+  const auto expected = run_text(*alone, ids, chunk), found = run_text(*helped, ids, chunk);
+  Divergence result;
+  for (const auto& [row, values] : expected) {
+    const double kl = divergence(softmax(values.data(), values.size()),
+                                 softmax(found.at(row).data(), values.size()));
+    result.mean += kl / static_cast<double>(expected.size());
+    result.off += !(kl <= 1e-3);
+    ++result.rows;
+  }
+  return result;
+}
+
 }  // namespace
 
 TEST_CASE("streamed weights give the logits of weights on the GPU, to the last bit") {
@@ -75,6 +102,39 @@ TEST_CASE("many experts are read in place by few rows and copied for many") {
   std::vector<int32_t> ids;
   for (int i = 0; i < 200; ++i) ids.push_back(i * 7 % 90 + 1);
   for (const int limit : {0, 80, 75}) check_same(model, ids, limit);
+}
+
+TEST_CASE("the CPU computes with streamed weights what the GPU would") {
+  const std::string name =
+      GENERATE("llama-mha", "llama3-gqa-tied-ropescale", "openllama-headdim100", "qwen2-bias-tied",
+               "gemma2-softcap", "phi3-fused", "cohere2", "mixtral-moe", "qwen2_moe", "olmoe",
+               "gemma4-dense", "gemma4-ple", "gemma4-moe", "muse_glimmer");
+  const std::filesystem::path folder = find_golden(name);
+  if (folder.empty()) return;
+  const Model model = open_model(folder).model;
+  for (const size_t chunk : {size_t{1}, size_t{4}}) {
+    const Divergence found = with_help(model, golden_ids(folder), chunk);
+    std::printf("%s, CPU and GPU, %zu rows: mean KL %.2e, %lld of %lld rows off\n", name.c_str(),
+                chunk, found.mean, static_cast<long long>(found.off),
+                static_cast<long long>(found.rows));
+    CAPTURE(name, chunk);
+    // Of two experts that are nearly equal, the one or the other may be chosen.
+    const bool experts = model.config.experts.count > 0;
+    CHECK((experts ? found.off <= found.rows / 10 : found.mean <= 1e-3));
+  }
+}
+
+TEST_CASE("the CPU computes with the blocks of a GGUF what the GPU computes with its tiles") {
+  const std::string type = GENERATE("q4_k_m", "q8_0", "q4_0", "q6_k");
+  const std::filesystem::path gguf = find_gguf("kq256." + type + ".gguf");
+  const std::string stem = (gguf.parent_path() / ("kq256." + type)).string();
+  const auto ids = read_json(stem + ".json")["input_ids"].get<std::vector<int32_t>>();
+  for (const size_t chunk : {size_t{1}, size_t{4}}) {
+    const Divergence found = with_help(open_model(gguf).model, ids, chunk);
+    std::printf("kq256 %s, CPU and GPU, %zu rows: mean KL %.2e\n", type.c_str(), chunk, found.mean);
+    CHECK(found.mean <= 1e-3);
+    CHECK(found.mean > 0);  // the CPU rounds activations in another way
+  }
 }
 
 TEST_CASE("without page-locked memory, streamed weights lie in ordinary memory") {

@@ -1,0 +1,37 @@
+// Fused ops that the CPU can compute in place of the GPU, where their weights lie in the host's
+// memory: products and experts, with the norms, activations and sums that belong to them.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "cuda/plan/fused_program.h"
+
+namespace skald::cuda {
+
+// A buffer has the same id on the CPU and on the GPU. There it has the activations' type, or
+// float32 (FusedProgram::row_bytes()); on the CPU float32.
+struct HostOp {
+  size_t first = 0, end = 0;  // range of the program's ops; `end` is exclusive
+  std::vector<ActId> in;      // what the ops read
+  // What they leave. parts: buffers of the CPU that lie side by side in the GPU's buffer.
+  struct Out {
+    ActId device;
+    std::vector<ActId> parts;
+  };
+  std::vector<Out> out;
+};
+
+// Nothing: the CPU cannot compute this op.
+std::optional<HostOp> host_op(const FusedProgram& fused, size_t op);
+
+// How the ops of steps with few rows are shared between the CPU and the GPU.
+struct HostShare {
+  std::vector<bool> able;    // one for each op: the CPU can compute it and has its weights
+  double cpu = 0, link = 0;  // bytes of weights per second, both at the same time
+};
+// With more rows than this, the CPU computes for longer than it reads weights: 8 rows took longer
+// with the CPU than without.
+inline constexpr int kMostHostRows = 4;
+
+}  // namespace skald::cuda

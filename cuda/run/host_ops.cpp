@@ -1,0 +1,186 @@
+#include "cuda/run/host_ops.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "cuda/gpu/check.h"
+#include "cuda/kernels/pointwise/pointwise.h"
+#include "engine/cpu/machine.h"
+#include "engine/cpu/plan.h"
+
+namespace skald::cuda {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Weights that a measurement reads: more than the CPU's caches hold.
+constexpr int64_t kMeasuredBytes = int64_t{2} << 30;
+
+// One core stays for the thread that CUDA itself has.
+cpu::KernelOptions kernel_options(const Program& program, int threads) {
+  RunOptions options;
+  options.rows = kMostHostRows;
+  options.threads = threads > 0 ? threads : std::max(1, cpu::available_threads() - 1);
+  cpu::KernelOptions kernels = cpu::kernel_options(program, options);
+  kernels.patient = true;
+  return kernels;
+}
+
+// The part of an op's weights that one row reads.
+double bytes_of_a_row(const FusedOp& op, const OpPlace& place) {
+  const auto bytes = static_cast<double>(place.bytes);
+  const auto* experts = std::get_if<FusedExperts>(&op.op);
+  return experts ? bytes * experts->spec.used / experts->spec.count : bytes;
+}
+
+}  // namespace
+
+HostOps::HostOps(const FusedProgram& fused, const Placement& placement, const LoadedModel& loaded,
+                 const std::vector<DeviceMemory>& acts, int threads, Stream stream)
+    : fused_(fused), acts_(acts), stream_(stream), program_(fused.program), ops_(fused.ops.size()) {
+  int64_t in_bytes = 0, out_bytes = 0;
+  for (size_t op : placement.streamed) {
+    std::optional<HostOp> host = host_op(fused, op);
+    const auto* linear = std::get_if<FusedLinear>(&fused.ops[op].op);
+    const auto* experts = std::get_if<FusedExperts>(&fused.ops[op].op);
+    const bool has_weights =
+        host && (linear ? take_weights(op, *linear, loaded) : take_weights(op, *experts, loaded));
+    if (!has_weights) continue;
+    int64_t in = 0, out = 0;
+    for (ActId id : host->in) in += row_bytes(id);
+    for (const HostOp::Out& each : host->out) out += row_bytes(each.device);
+    in_bytes = std::max(in_bytes, in);
+    out_bytes = std::max(out_bytes, out);
+    ops_[op] = std::move(host);
+    any_ = true;
+  }
+  if (!any_) return;
+  kernels_ = cpu::fast_kernels(kernel_options(program_, threads));
+  row_ops_ = std::make_unique<cpu::RowOps>(program_, *kernels_, kMostHostRows);
+  in_ = PinnedMemory(kMostHostRows * in_bytes, "rows that the CPU computes");
+  out_ = PinnedMemory(kMostHostRows * out_bytes, "rows that the CPU computes");
+}
+
+// Matrices of 16 bits are read where they wait to be copied. Tiles of a block format are for the
+// GPU alone, so the CPU reads the model's file, if it has the format.
+bool HostOps::take(WeightId id, DType format, const std::byte* rows, int64_t stride) {
+  Weight& weight = program_.weights[static_cast<size_t>(id)];
+  if (info(format).block_elems > 1) {
+    return weight.view.data && !weight.source.exists() && weight.view.type == format;
+  }
+  weight.view.data = rows;
+  weight.view.type = format;
+  weight.view.row_bytes = stride;
+  weight.view.reader = nullptr;
+  return true;
+}
+
+bool HostOps::take_weights(size_t op, const FusedLinear& linear, const LoadedModel& loaded) {
+  const std::vector<Piece> pieces = fused_.pieces(linear);
+  const bool alternate = fused_.alternates(linear);
+  bool all = true;
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    const Piece& piece = pieces[i];
+    const auto* rows =
+        static_cast<const std::byte*>(loaded.in_place(op, loaded.ops()[op].pieces[i].data));
+    const int64_t bytes = skald::row_bytes(piece.format, fused_.ins(linear));
+    const auto parts = static_cast<int64_t>(piece.last - piece.first);
+    for (size_t part = piece.first; part < piece.last; ++part) {
+      const WeightId id = linear.parts[part];
+      all &= take(id, piece.format, rows, alternate ? parts * bytes : bytes);
+      rows += alternate ? bytes : bytes * fused_.program.weight(id).view.rows;
+    }
+  }
+  return all;
+}
+
+bool HostOps::take_weights(size_t op, const FusedExperts& experts, const LoadedModel& loaded) {
+  const std::vector<ExpertStack> stacks = fused_.stacks(experts);
+  bool all = true;
+  for (size_t s = 0; s < stacks.size(); ++s) {
+    const ExpertStack& stack = stacks[s];
+    const LoadedStack& at = loaded.ops()[op].stacks[s];
+    const int64_t bytes = skald::row_bytes(stack.format, stack.ins);
+    const auto parts = std::ssize(stack.parts);
+    for (int e = 0; e < experts.spec.count; ++e) {
+      const auto* rows =
+          static_cast<const std::byte*>(loaded.in_place(op, at.first)) + e * at.stride;
+      for (WeightId first : stack.parts) {
+        const auto id = static_cast<WeightId>(static_cast<int32_t>(first) + e);
+        all &= take(id, stack.format, rows, parts * bytes);
+        rows += bytes;
+      }
+    }
+  }
+  return all;
+}
+
+HostShare HostOps::measure(const Placement& placement, WeightCopies& copies) {
+  HostShare share;
+  for (const std::optional<HostOp>& op : ops_) share.able.push_back(op.has_value());
+  double bytes = 0;
+  const auto compute_some = [&] {
+    bytes = 0;
+    for (size_t op : placement.streamed) {
+      if (!ops_[op] || bytes >= static_cast<double>(kMeasuredBytes)) continue;
+      compute(op, 1);
+      bytes += bytes_of_a_row(fused_.ops[op], placement.ops[op]);
+    }
+  };
+  compute_some();  // also brings mapped pages into memory
+  copies.start_measuring(kMeasuredBytes / 2);
+  const auto start = Clock::now();
+  compute_some();
+  const std::chrono::duration<double> seconds = Clock::now() - start;
+  share.cpu = bytes / seconds.count();
+  share.link = copies.measured();
+  return share;
+}
+
+void HostOps::compute(size_t op, int rows) {
+  for (size_t i = ops_[op]->first; i < ops_[op]->end; ++i) {
+    std::visit(
+        [&](const auto& each) {
+          if constexpr (cpu::kIsRowOp<std::decay_t<decltype(each)>>) row_ops_->run(each, rows);
+        },
+        program_.ops[i]);
+  }
+}
+
+void HostOps::run(size_t op, int rows) {
+  const HostOp& host = *ops_[op];
+  const auto device = [&](ActId id) { return acts_[static_cast<size_t>(id)].as<std::byte>(); };
+  std::byte* at = in_.as<std::byte>();
+  for (ActId id : host.in) {
+    const int64_t bytes = rows * row_bytes(id);
+    SKALD_CUDA(cudaMemcpyAsync(at, device(id), static_cast<size_t>(bytes), cudaMemcpyDeviceToHost,
+                               stream_));
+    at += bytes;
+  }
+  SKALD_CUDA(cudaEventRecord(arrived_, stream_));
+  SKALD_CUDA(cudaEventSynchronize(arrived_));
+  const auto type = [&](ActId id) {
+    return row_bytes(id) == 4 * fused_.cols(id) ? DType::F32 : fused_.type;
+  };
+  at = in_.as<std::byte>();
+  for (ActId id : host.in) {
+    info(type(id)).decode_row(at, row_ops_->data(id), rows * fused_.cols(id));
+    at += rows * row_bytes(id);
+  }
+  compute(op, rows);
+  at = out_.as<std::byte>();
+  for (const HostOp::Out& out : host.out) {
+    std::byte* const first = at;
+    const DTypeInfo& as = info(type(out.device));
+    for (int row = 0; row < rows; ++row) {
+      for (ActId part : out.parts) {
+        const int64_t cols = program_.act(part).cols;
+        as.encode_row(row_ops_->data(part) + row * cols, at, cols);
+        at += cols * as.block_bytes;
+      }
+    }
+    launch_fetch(first, device(out.device), at - first, stream_);
+  }
+}
+
+}  // namespace skald::cuda
