@@ -64,6 +64,7 @@ Vocabulary folder_vocabulary(const fs::path& model) {
     take("add_bos_token", v.add_bos);
     take("add_eos_token", v.add_eos);
     take("legacy", v.legacy);
+    take("add_prefix_space", v.add_space_prefix);
     for (const AddedToken& token :
          parse_tokens_of_config(read_json_file(file), printable(file.string()))) {
       add_listed_token(token, v);

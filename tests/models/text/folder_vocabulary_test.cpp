@@ -73,6 +73,17 @@ TEST_CASE("a tokenizer.model has the tokens that the files beside it list") {
   const Ids user = ids_with(*t, "<|im_end|>", false);
   CHECK(std::find(user.begin(), user.end(), first) == user.end());
 
+  // As transformers and llama.cpp's converter read it: the configuration counts.
+  const auto prefixed = [&](const std::string& config) {
+    const auto opened = open_tokenizer(write("{}", config));
+    return opened->decode(ids_with(*opened, "fox", false)) == "fox" &&
+           opened->piece(ids_with(*opened, "fox", false).front()).starts_with("\xE2\x96\x81");
+  };
+  CHECK(prefixed("{}"));
+  CHECK(prefixed(R"({"add_prefix_space": true})"));
+  CHECK(prefixed(R"({"add_prefix_space": null})"));
+  CHECK_FALSE(prefixed(R"({"add_prefix_space": false})"));
+
   const auto refusal = [&](const std::string& added, const std::string& config) {
     return error_text([&] { open_tokenizer(write(added, config)); });
   };
