@@ -117,8 +117,8 @@ BenchResult measure(Executor& executor, const BenchCase& test, const BenchFlags&
   } else {
     const double mean_length = static_cast<double>(test.depth) + (count + 1) / 2;
     const double cache = static_cast<double>(test.sequences * executor.cache_bytes_per_token());
-    result.bytes =
-        count * (static_cast<double>(executor.program().weight_bytes()) + mean_length * cache);
+    result.bytes = count * (static_cast<double>(executor.program().weight_bytes(test.sequences)) +
+                            mean_length * cache);
   }
   return result;
 }

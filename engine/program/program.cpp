@@ -1,5 +1,6 @@
 #include "engine/program/program.h"
 
+#include <cmath>
 #include <set>
 
 #include "engine/base/error.h"
@@ -28,39 +29,44 @@ int64_t Program::state_floats() const {
   return floats;
 }
 
-int64_t Program::weight_bytes() const {
+int64_t Program::weight_bytes(int sequences) const {
+  const auto chosen = [&](const ExpertsSpec& spec, int64_t bytes) {
+    const double left_out = std::pow(1 - static_cast<double>(spec.used) / spec.count, sequences);
+    return std::llround(spec.count * (1 - left_out) * static_cast<double>(bytes));
+  };
   int64_t bytes = 0;
   auto count = [&](WeightId id) {
     if (id != WeightId::None) bytes += weight(id).view.bytes();
   };
   for (const Op& op : ops) {
-    std::visit(Overloaded{
-                   [&](const Embed& o) { bytes += weight(o.weight).view.own_row_bytes(); },
-                   [&](const Norm& o) { count(o.weight), count(o.bias); },
-                   [&](const HeadNorm& o) { count(o.weight); },
-                   [&](const Linear& o) { count(o.weight), count(o.bias); },
-                   [&](const RowGate& o) { count(o.weight); },
-                   [&](const Experts& o) {
-                     count(o.router);
-                     count(o.router_bias), count(o.choice_bias), count(o.expert_scale);
-                     for (int i = 0; i < o.spec.used; ++i)
-                       count(o.gate), count(o.up), count(o.down);
-                     for (WeightId bias : {o.gate_bias, o.up_bias, o.down_bias}) {
-                       if (bias == WeightId::None) continue;
-                       bytes += o.spec.used * weight(bias).view.own_row_bytes();
-                     }
-                   },
-                   [&](const Logits& o) { count(o.weight); },
-                   [](const Rope&) {},
-                   [&](const Attention& o) { count(o.sinks); },
-                   [](const HeadPart&) {},
-                   [&](const CausalConv& o) { count(o.weight); },
-                   [&](const DeltaNet& o) { count(o.rate), count(o.bias); },
-                   [](const GatedAct&) {},
-                   [](const Activate&) {},
-                   [](const Add&) {},
-               },
-               op);
+    std::visit(
+        Overloaded{
+            [&](const Embed& o) { bytes += sequences * weight(o.weight).view.own_row_bytes(); },
+            [&](const Norm& o) { count(o.weight), count(o.bias); },
+            [&](const HeadNorm& o) { count(o.weight); },
+            [&](const Linear& o) { count(o.weight), count(o.bias); },
+            [&](const RowGate& o) { count(o.weight); },
+            [&](const Experts& o) {
+              count(o.router);
+              count(o.router_bias), count(o.choice_bias), count(o.expert_scale);
+              int64_t expert = 0;
+              for (WeightId part : {o.gate, o.up, o.down}) expert += weight(part).view.bytes();
+              for (WeightId bias : {o.gate_bias, o.up_bias, o.down_bias}) {
+                if (bias != WeightId::None) expert += weight(bias).view.own_row_bytes();
+              }
+              bytes += chosen(o.spec, expert);
+            },
+            [&](const Logits& o) { count(o.weight); },
+            [](const Rope&) {},
+            [&](const Attention& o) { count(o.sinks); },
+            [](const HeadPart&) {},
+            [&](const CausalConv& o) { count(o.weight); },
+            [&](const DeltaNet& o) { count(o.rate), count(o.bias); },
+            [](const GatedAct&) {},
+            [](const Activate&) {},
+            [](const Add&) {},
+        },
+        op);
   }
   return bytes;
 }

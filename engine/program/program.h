@@ -215,9 +215,9 @@ struct Program {
   void bind_context(int64_t context);
   int64_t vocab() const;         // rows of the Logits op's weight
   int64_t state_floats() const;  // all states of a sequence; 0: the model has none
-  // The bytes that a decode step of one sequence reads: one row of the embedding, and as many
-  // experts as a row uses.
-  int64_t weight_bytes() const;
+  // The bytes that a decode step of so many sequences reads: a row of the embedding for each, and
+  // as many experts as rows choose that choose all experts equally often, each by itself.
+  int64_t weight_bytes(int sequences = 1) const;
 };
 
 std::string_view op_name(const Op& op);

@@ -71,6 +71,19 @@ TEST_CASE("a limit is a size or a percentage") {
   }
 }
 
+TEST_CASE("layers on the GPU are a number, auto or all") {
+  CHECK(!parse_gpu_layers("auto"));
+  CHECK(parse_gpu_layers("0") == 0);
+  CHECK(parse_gpu_layers("32") == 32);
+  CHECK(parse_gpu_layers("all") == kAllLayers);
+  CHECK(*parse_gpu_layers("2147483647") < kAllLayers);
+  for (const char* bad : {"", "-1", "3.5", "ALL", "1x", " 1", "2147483648"}) {
+    CAPTURE(bad);
+    CHECK(has(error_text([&] { parse_gpu_layers(bad); }, Exit::Usage),
+              "expected a number of layers, auto or all"));
+  }
+}
+
 TEST_CASE("a wrong --gpu or --arch-limit is refused") {
   CHECK(parse_arch_limit("sm_75") == 75);
   CHECK(parse_arch_limit("sm_90") == 90);
@@ -118,6 +131,38 @@ TEST_CASE("plan shows parts, context and whether the model fits, as text and as 
   CHECK(part(two, "cache") * 512 == part(plan, "cache") * 128 * 3);
   const Json exact = plan_json({small_gguf(), "--exact"});
   CHECK(part(exact, "cache") == 2 * part(plan, "cache"));
+}
+
+TEST_CASE("plan shows the weights of a model that is larger than the GPU") {
+  const std::vector<std::string> shape = {"--shape", "llama-3.1-8b", "--type",
+                                          "bf16",    "--gpu",        "sm_90:132:8G"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), shape.begin(), shape.end());
+    return more;
+  };
+  std::vector<std::string> text = with({});
+  text.insert(text.begin(), "plan");
+  const Outcome outcome = skald(text);
+  CHECK(outcome.code == 0);
+  for (const char* part :
+       {"weights on the host", "(not counted)", "fits       yes, with weights on the host; ",
+        "4096 of the model's 131072 tokens, which leaves memory for weights",
+        "host       a prompt's step copies 7.", "a token reads 7.", "type that fits"}) {
+    CAPTURE(outcome.out, part);
+    CHECK(has(outcome.out, part));
+  }
+  const Json plan = plan_json(with({}));
+  CHECK(plan["fits"] == true);
+  CHECK(plan["context_by"] == "weights");
+  CHECK(plan["host_bytes"] == part(plan, "weights on the host"));
+  CHECK(plan["needed_bytes"] <= plan["available_bytes"]);
+  CHECK(plan["copied_bytes_of_a_token"] < plan["host_bytes"]);
+  // Seven of 32 layers on the GPU leave more to copy; all of them do not fit.
+  const Json seven = plan_json(with({"-ngl", "7"}));
+  CHECK(seven["copied_bytes_of_a_token"] > plan["copied_bytes_of_a_token"]);
+  CHECK(plan_json(with({"-ngl", "all"}), 4)["host_bytes"] == 0);
+  const Json kernels = plan_json(with({"--kernels"}));
+  CHECK(has(kernels["kernels"].dump(), "copy + "));
 }
 
 TEST_CASE("plan prints what does not fit, and ends with exit code 4") {

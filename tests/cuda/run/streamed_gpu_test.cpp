@@ -7,6 +7,7 @@
 #include "tests/cuda/kernels/switches.h"
 #include "tests/cuda/run/golden_gpu.h"
 #include "tests/engine/random_llama.h"
+#include "tests/temp_folder.h"
 
 namespace skald::test {
 namespace {
@@ -48,13 +49,9 @@ std::vector<int32_t> golden_ids(const std::filesystem::path& folder) {
   return read_json(folder / "golden.json")["input_ids"].get<std::vector<int32_t>>();
 }
 
-// How far predictions with the CPU's help are from those of the GPU alone, in steps of so many
-// rows.
-struct Divergence {
-  double mean = 0;
-  int64_t rows = 0, off = 0;  // off: rows with a divergence of more than 1e-3
-};
-Divergence with_help(const Model& model, const std::vector<int32_t>& ids, size_t chunk) {
+// The mean divergence of predictions with the CPU's help from those of the GPU alone, in steps of
+// so many rows.
+double divergence_with_help(const Model& model, const std::vector<int32_t>& ids, size_t chunk) {
   RunOptions options = with_layers(0);
   const auto alone = cuda::make_executor(model, options, 0, switches());
   options.gpu_alone = false;
@@ -63,15 +60,12 @@ Divergence with_help(const Model& model, const std::vector<int32_t>& ids, size_t
   const auto helped = cuda::make_executor(model, options, 0, all);
   CHECK(helped->plan().cpu > 0);
   const auto expected = run_text(*alone, ids, chunk), found = run_text(*helped, ids, chunk);
-  Divergence result;
+  double sum = 0;
   for (const auto& [row, values] : expected) {
-    const double kl = divergence(softmax(values.data(), values.size()),
-                                 softmax(found.at(row).data(), values.size()));
-    result.mean += kl / static_cast<double>(expected.size());
-    result.off += !(kl <= 1e-3);
-    ++result.rows;
+    sum += divergence(softmax(values.data(), values.size()),
+                      softmax(found.at(row).data(), values.size()));
   }
-  return result;
+  return sum / static_cast<double>(expected.size());
 }
 
 }  // namespace
@@ -104,6 +98,8 @@ TEST_CASE("many experts are read in place by few rows and copied for many") {
   for (const int limit : {0, 80, 75}) check_same(model, ids, limit);
 }
 
+// In float32, because in 16 bits the GPU rounds activations and the CPU does not: then the one or
+// the other of two nearly equal experts is chosen.
 TEST_CASE("the CPU computes with streamed weights what the GPU would") {
   const std::string name =
       GENERATE("llama-mha", "llama3-gqa-tied-ropescale", "openllama-headdim100", "qwen2-bias-tied",
@@ -111,16 +107,15 @@ TEST_CASE("the CPU computes with streamed weights what the GPU would") {
                "gemma4-dense", "gemma4-ple", "gemma4-moe", "muse_glimmer");
   const std::filesystem::path folder = find_golden(name);
   if (folder.empty()) return;
-  const Model model = open_model(folder).model;
+  TempFolder temp;
+  temp.write("config.json", read_file(folder / "config.json"));
+  temp.write("model.safetensors", as_floats(read_file(folder / "model.safetensors")));
+  const Model model = open_model(temp.path()).model;
   for (const size_t chunk : {size_t{1}, size_t{4}}) {
-    const Divergence found = with_help(model, golden_ids(folder), chunk);
-    std::printf("%s, CPU and GPU, %zu rows: mean KL %.2e, %lld of %lld rows off\n", name.c_str(),
-                chunk, found.mean, static_cast<long long>(found.off),
-                static_cast<long long>(found.rows));
+    const double mean = divergence_with_help(model, golden_ids(folder), chunk);
+    std::printf("%s f32, CPU and GPU, %zu rows: mean KL %.2e\n", name.c_str(), chunk, mean);
     CAPTURE(name, chunk);
-    // Of two experts that are nearly equal, the one or the other may be chosen.
-    const bool experts = model.config.experts.count > 0;
-    CHECK((experts ? found.off <= found.rows / 10 : found.mean <= 1e-3));
+    CHECK(mean <= 1e-6);
   }
 }
 
@@ -130,11 +125,18 @@ TEST_CASE("the CPU computes with the blocks of a GGUF what the GPU computes with
   const std::string stem = (gguf.parent_path() / ("kq256." + type)).string();
   const auto ids = read_json(stem + ".json")["input_ids"].get<std::vector<int32_t>>();
   for (const size_t chunk : {size_t{1}, size_t{4}}) {
-    const Divergence found = with_help(open_model(gguf).model, ids, chunk);
-    std::printf("kq256 %s, CPU and GPU, %zu rows: mean KL %.2e\n", type.c_str(), chunk, found.mean);
-    CHECK(found.mean <= 1e-3);
-    CHECK(found.mean > 0);  // the CPU rounds activations in another way
+    const double mean = divergence_with_help(open_model(gguf).model, ids, chunk);
+    std::printf("kq256 %s, CPU and GPU, %zu rows: mean KL %.2e\n", type.c_str(), chunk, mean);
+    CHECK(mean <= 1e-3);
+    CHECK(mean > 0);  // the CPU rounds activations in another way
   }
+}
+
+TEST_CASE("a small streamed model, with and without the CPU", "[small][cublas]") {
+  const Model model =
+      random_llama({.type = DType::BF16, .experts = {8, 2, 512, true, {true, false}}});
+  const std::vector<int32_t> ids = {1, 5, 9, 12, 3, 7, 20, 33, 4};
+  CHECK(divergence_with_help(model, ids, 3) <= 0.1);
 }
 
 TEST_CASE("without page-locked memory, streamed weights lie in ordinary memory") {
