@@ -65,15 +65,18 @@ std::string speed_text(double value) {
   return text;
 }
 
-// "a token reads 7.9 GiB of them: at most 16.5 tokens/s by the link (43.1 GB/s) and the CPU (88
-// GB/s)"
+// "a token reads 7.9 GiB of them: at most 16.5 tokens/s"
 std::string decode_text(const MemoryPlan& plan) {
-  std::string text = concat("a token reads ", size_text(plan.row_copied), " of them");
-  if (plan.link <= 0) return text;
-  text += concat(": at most ", speed_text(plan.most_tokens()), " tokens/s by the link (",
-                 speed_text(plan.link / 1e9), " GB/s)");
-  if (plan.cpu > 0) text += concat(" and the CPU (", speed_text(plan.cpu / 1e9), " GB/s)");
-  return text;
+  return concat(
+      "a token reads ", size_text(plan.row_copied), " of them",
+      plan.link > 0 ? concat(": at most ", speed_text(plan.most_tokens()), " tokens/s") : "");
+}
+
+// "by the link (43.1 GB/s) and the CPU (88 GB/s)"; empty if the speeds are not known.
+std::string link_text(const MemoryPlan& plan) {
+  if (plan.link <= 0) return "";
+  return concat("by the link (", speed_text(plan.link / 1e9), " GB/s)",
+                plan.cpu > 0 ? concat(" and the CPU (", speed_text(plan.cpu / 1e9), " GB/s)") : "");
 }
 
 // What lies in the host's memory, and what that costs.
@@ -82,7 +85,10 @@ std::string host_notes(const MemoryPlan& plan) {
   std::string notes = concat("skald: the GPU has no room for ", size_text(plan.host()),
                              " of the weights, which lie in the host's memory (--vram and "
                              "--gpu-layers change that)\n");
-  if (plan.copied > 0) notes += concat("skald: ", decode_text(plan), "\n");
+  if (plan.copied > 0) {
+    const std::string link = link_text(plan);
+    notes += concat("skald: ", decode_text(plan), link.empty() ? "" : " ", link, "\n");
+  }
   if (plan.unlocked > 0) {
     notes +=
         concat("skald: the machine did not page-lock ", size_text(plan.unlocked),
@@ -160,6 +166,8 @@ std::string to_text(const PlanReport& report) {
   if (plan.copied > 0) {
     out += concat("host       a prompt's step copies ", size_text(plan.copied), " of weights,\n",
                   "           ", decode_text(plan), "\n");
+    const std::string link = link_text(plan);
+    if (!link.empty()) out += concat("           ", link, "\n");
   }
   out += types_text(report);
   Table more{{"sequences", "largest context per sequence"}, {}};

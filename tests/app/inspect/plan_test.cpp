@@ -214,24 +214,26 @@ TEST_CASE("plan --gpu plans for a GPU of another machine") {
   CHECK(small["context"] == most);
   CHECK(small["needed_bytes"] <= small["available_bytes"]);
   const auto asked = [&](int64_t context, int code) {
-    return plan_json(
-        with({"--gpu", "sm_89:128:24G", "--rows", "512", "-c", std::to_string(context)}), code);
+    return plan_json(with({"--gpu", "sm_89:128:24G", "--rows", "512", "-ngl", "all", "-c",
+                           std::to_string(context)}),
+                     code);
   };
   CHECK(asked(most, 0)["fits"] == true);
   CHECK(asked(most + 1, 4)["fits"] == false);
   const Json capped = plan_json(with({"--gpu", "sm_90:132:141G", "--vram", "50%"}));
   CHECK(capped["available_bytes"] == h200["available_bytes"].get<int64_t>() / 2);
 
-  const Outcome none =
-      skald({"plan", "--gpu", "sm_75:40:16G", "--shape", "llama-3.1-70b", "--type", "f16"});
+  const Outcome none = skald({"plan", "--gpu", "sm_75:40:16G", "--shape", "llama-3.1-70b", "--type",
+                              "f16", "-ngl", "all"});
   CHECK(none.code == 4);
   CHECK(has(none.out, "fits       no, with any context"));
   CHECK(!has(none.out, "type that fits"));
 }
 
 TEST_CASE("plan of a model that does not fit names the types that would, in 80 columns") {
-  const std::vector<std::string> arguments = {"--shape", "llama-3.1-8b",  "--type", "bf16",
-                                              "--gpu",   "sm_89:128:12G", "-c",     "8192"};
+  const std::vector<std::string> arguments = {
+      "--shape",       "llama-3.1-8b", "--type", "bf16",         "--gpu",
+      "sm_89:128:12G", "-c",           "8192",   "--gpu-layers", "all"};
   std::vector<std::string> command{"plan"};
   command.insert(command.end(), arguments.begin(), arguments.end());
   const Outcome outcome = skald(command);

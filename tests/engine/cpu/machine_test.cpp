@@ -32,4 +32,18 @@ TEST_CASE("this machine has memory and at least one thread") {
   CHECK(cpu::available_threads() >= 1);
 }
 
+TEST_CASE("memory that other programs use cannot be locked") {
+  TempFolder folder;
+  const int64_t free = cpu::machine_memory().free;
+  const auto lockable = [&](const std::string& meminfo) {
+    return cpu::lockable_memory(folder.write("meminfo", meminfo));
+  };
+  CHECK(lockable("MemTotal:  24601234 kB\nMemFree: 1 kB\nMemAvailable:   2048 kB\n") == 2048 << 10);
+  CHECK(lockable("MemAvailable: 999999999999 kB\n") == free);
+  CHECK(lockable("MemTotal: 5 kB\n") == free);
+  CHECK(lockable("MemAvailable: many\n") == free);
+  CHECK(cpu::lockable_memory(folder.path() / "missing") == free);
+  CHECK(cpu::lockable_memory() > 0);
+}
+
 }  // namespace skald::test
