@@ -162,7 +162,7 @@ int batch(BatchFlags& flags) {
   devices.front() = choose_device(devices.front(), model.opened.model, flags.model.run);
   const JobLimits limits =
       choose_job_limits(model.opened.model, flags.model.run, flags.sequences, devices.front());
-  std::fputs(plan_notes(limits.plan).c_str(), stderr);
+  std::fputs(context_note(limits.plan).c_str(), stderr);
   BatchPreparer preparer(prepare_options(flags, model, params, limits.run.context));
   Json settings = model.hashes;
   settings["context"] = limits.run.context;

@@ -144,6 +144,8 @@ int plan(PlanFlags& flags) {
     report.edges = cuda::list_edges(model, options, target.gpu, kKernelRows);
   }
   options.context = 0;
+  // All rows of the table plan in one way.
+  if (target.cuda && report.memory.host() == 0) options.gpu_layers = kAllLayers;
   for (int sequences : kSequences) {
     options.sequences = sequences;
     report.by_sequences.emplace_back(sequences, target.plan(model, options).most_context);

@@ -48,17 +48,16 @@ JobLimits choose_job_limits(const Model& model, const RunOptions& asked, int seq
   const MemoryPlan one = plan();
   check_fits(one, gpu ? "the GPU" : "this machine");
   options.context = one.context;
-  // More sequences are worth no weights that leave the GPU. If weights lie in the host's memory
-  // anyway, a step takes as long for many sequences as for one, and both share the GPU's memory.
-  const bool hosted = one.host() > 0;
-  if (!hosted) options.gpu_layers = kAllLayers;
+  // More sequences are worth no weights that leave the GPU. If each step copies weights anyway, it
+  // takes as long for many sequences as for one, and both share the GPU's memory.
+  const bool streams = one.copied > 0;
   // A machine has other programs beside this one; a GPU's memory is there to be used.
-  const int64_t for_cache = gpu && !hosted ? one.available : one.available / 2;
+  const int64_t for_cache = gpu && !streams ? one.available : one.available / 2;
   options.cache_tokens =
       most_tokens(one.context, bytes_product(one.context, options.sequences), [&](int64_t tokens) {
         options.cache_tokens = tokens;
         const MemoryPlan tried = plan();
-        return tried.fits() && cache_bytes(tried) <= for_cache;
+        return tried.fits() && cache_bytes(tried) <= for_cache && (streams || tried.copied == 0);
       });
   MemoryPlan chosen = plan();
   chosen.context_by = one.context_by;

@@ -159,8 +159,11 @@ std::unique_ptr<Executor> make_executor(const Model& model, const RunOptions& as
   return executor;
 }
 
-std::vector<std::unique_ptr<Executor>> make_executors(const Model& model, const RunOptions& options,
+std::vector<std::unique_ptr<Executor>> make_executors(const Model& model,
+                                                      const RunOptions& asked_options,
                                                       const std::vector<Device>& devices) {
+  RunOptions options = asked_options;
+  options.executors = static_cast<int>(devices.size());
   std::vector<std::unique_ptr<Executor>> executors(devices.size());
   std::vector<std::exception_ptr> errors(devices.size());
   std::vector<std::thread> threads;

@@ -67,16 +67,21 @@ std::string speed_text(double value) {
 
 // "a token reads 7.9 GiB of them: at most 16.5 tokens/s"
 std::string decode_text(const MemoryPlan& plan) {
-  return concat(
-      "a token reads ", size_text(plan.row_copied), " of them",
-      plan.link > 0 ? concat(": at most ", speed_text(plan.most_tokens()), " tokens/s") : "");
+  const double most = plan.most_tokens();
+  return concat("a token reads ", size_text(plan.row_copied), " of them",
+                most > 0 ? concat(": at most ", speed_text(most), " tokens/s") : "");
 }
 
 // "by the link (43.1 GB/s) and the CPU (88 GB/s)"; empty if the speeds are not known.
 std::string link_text(const MemoryPlan& plan) {
-  if (plan.link <= 0) return "";
-  return concat("by the link (", speed_text(plan.link / 1e9), " GB/s)",
-                plan.cpu > 0 ? concat(" and the CPU (", speed_text(plan.cpu / 1e9), " GB/s)") : "");
+  std::string text;
+  const auto add = [&](const char* what, double speed) {
+    if (speed <= 0) return;
+    text += concat(text.empty() ? "by " : " and ", what, " (", speed_text(speed / 1e9), " GB/s)");
+  };
+  add("the link", plan.link);
+  add("the CPU", plan.cpu);
+  return text;
 }
 
 // What lies in the host's memory, and what that costs.
@@ -90,9 +95,8 @@ std::string host_notes(const MemoryPlan& plan) {
     notes += concat("skald: ", decode_text(plan), link.empty() ? "" : " ", link, "\n");
   }
   if (plan.unlocked > 0) {
-    notes +=
-        concat("skald: the machine did not page-lock ", size_text(plan.unlocked),
-               " of them, which slows their copies; ulimit -l and the free memory limit that\n");
+    notes += concat("skald: the machine did not page-lock ", size_text(plan.unlocked),
+                    " of them, so each step copies them more slowly\n");
   }
   return notes;
 }
@@ -153,7 +157,7 @@ std::string to_text(const PlanReport& report) {
   Table parts{{"part", "size"}, {}};
   for (const MemoryPart& part : plan.parts) {
     parts.rows.push_back({concat(part.name, part.mapped ? " (from the file)" : ""),
-                          concat(size_text(part.bytes), part.host ? " (not counted)" : "")});
+                          concat(size_text(part.bytes), part.host ? " (of the machine)" : "")});
   }
   parts.rows.push_back({"total", size_text(plan.needed())});
   out += to_text(parts);
@@ -201,8 +205,8 @@ Json to_json(const PlanReport& report) {
                {"needed_bytes", plan.needed()},
                {"mapped_bytes", plan.mapped()},
                {"host_bytes", plan.host()},
-               {"copied_bytes_of_a_prompt_step", plan.copied},
-               {"copied_bytes_of_a_token", plan.row_copied},
+               {"host_bytes_of_a_prompt_step", plan.copied},
+               {"host_bytes_of_a_token", plan.row_copied},
                {"fits", plan.fits()},
                {"weights_stay_in_memory", weights_stay(plan)},
                {"largest_context", plan.most_context},
@@ -245,15 +249,16 @@ Json to_json(const PlanReport& report) {
   return json;
 }
 
+std::string context_note(const MemoryPlan& plan) {
+  using By = MemoryPlan::ContextBy;
+  const bool smaller = plan.context_by == By::Memory || plan.context_by == By::Short ||
+                       plan.context_by == By::Weights;
+  return smaller ? concat("skald: the context is ", context_text(plan), "; -c sets another\n") : "";
+}
+
 std::string plan_notes(const MemoryPlan& plan) {
-  std::string notes;
-  if (plan.context_by == MemoryPlan::ContextBy::Memory ||
-      plan.context_by == MemoryPlan::ContextBy::Short ||
-      plan.context_by == MemoryPlan::ContextBy::Weights) {
-    notes += concat("skald: the context is ", context_text(plan), "; -c sets another\n");
-  }
-  if (!weights_stay(plan)) notes += concat("skald: ", kWeightsNote, "\n");
-  return notes + host_notes(plan);
+  return concat(context_note(plan), weights_stay(plan) ? "" : concat("skald: ", kWeightsNote, "\n"),
+                host_notes(plan));
 }
 
 }  // namespace skald

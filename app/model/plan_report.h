@@ -35,6 +35,8 @@ bool fits_in_memory(const MemoryPlan& plan);
 std::string to_text(const PlanReport& report);  // in lines of at most 80 columns, but for kernels
 Json to_json(const PlanReport& report);
 
+// A line for stderr if the context is smaller than the model's; else empty.
+std::string context_note(const MemoryPlan& plan);
 // Lines for stderr: a context smaller than the model's, weights that do not fit in memory, weights
 // in the host's memory. Empty if nothing is so.
 std::string plan_notes(const MemoryPlan& plan);

@@ -127,7 +127,7 @@ int score(ScoreFlags& flags) {
   flags.model.run.scores = true;
   const Device device = choose_device(asked, opened.model, flags.model.run);
   const JobLimits limits = choose_job_limits(opened.model, flags.model.run, 0, device);
-  std::fputs(plan_notes(limits.plan).c_str(), stderr);
+  std::fputs(context_note(limits.plan).c_str(), stderr);
 
   ScoreOptions options;
   options.tokenizer = tokens.tokenizer.get();

@@ -1,4 +1,4 @@
-
+#include <algorithm>
 #include <cctype>
 #include <filesystem>
 #include <fstream>
@@ -57,9 +57,14 @@ double link_speed(int device) {
   std::string name = bus;
   for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   const std::filesystem::path folder = "/sys/bus/pci/devices/" + name;
-  std::ifstream speed(folder / "max_link_speed"), width(folder / "current_link_width");
+  std::ifstream width(folder / "current_link_width"), speed(folder / "max_link_speed");
   double transfers = 0, lanes = 0;  // "32.0 GT/s PCIe", "16"
   if (!(speed >> transfers) || !(width >> lanes)) return 0;
+  // The slot may be slower than the card.
+  std::error_code error;
+  const std::filesystem::path slot = std::filesystem::canonical(folder, error).parent_path();
+  std::ifstream slot_speed(slot / "max_link_speed");
+  if (double of_slot = 0; slot_speed >> of_slot) transfers = std::min(transfers, of_slot);
   constexpr double kBitsPerByte = 8;
   return kReached * transfers * 1e9 * lanes / kBitsPerByte;
 }

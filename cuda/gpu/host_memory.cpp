@@ -32,7 +32,7 @@ HostMemory::HostMemory(int64_t bytes, bool must_lock) {
     fail(Exit::Memory,
          "no page-locked memory for weights that the GPU has no room for: ", size_text(bytes),
          " asked (", cudaGetErrorString(status),
-         "); raise the limit (ulimit -l), or use a smaller model or type");
+         "); end other programs, or use a smaller model or type");
   }
   data_ = static_cast<std::byte*>(data);
   bytes_ = bytes;

@@ -14,6 +14,16 @@ LoadedModel::LoadedModel(const FusedProgram& fused, const Sizes& sizes, Stream s
     : fused_(fused),
       weights_(sizes.placement.device, sizes.copies),
       slots_(sizes.placement.slots, "slots for streamed weights") {
+  try {
+    load_all(sizes, stream, loading);
+  } catch (...) {
+    cudaStreamSynchronize(stream);  // copies to memory that is freed now
+    throw;
+  }
+}
+
+void LoadedModel::load_all(const Sizes& sizes, Stream stream, const Loading& loading) {
+  const FusedProgram& fused = fused_;
   const Placement& placement = sizes.placement;
   if (placement.host > 0) hosted_.resize(fused.ops.size());
   int64_t done = 0;
@@ -40,17 +50,18 @@ LoadedModel::LoadedModel(const FusedProgram& fused, const Sizes& sizes, Stream s
 
 // Matrices that are streamed are packed in their slot, and moved to the host from there.
 void LoadedModel::load(size_t index, LoadedOp& op, const OpPlace& place, Stream stream) {
-  HostedOp hosted;
-  if (place.home != Home::Device) {
-    const bool experts = std::holds_alternative<FusedExperts>(op.fused->op);
-    hosted.memory = HostMemory(place.bytes, place.home == Home::InPlace || experts);
-    if (place.home == Home::Streamed) hosted.slot = slots_.as<std::byte>() + place.slot;
-    weights_.upload_to(hosted.slot ? hosted.slot : hosted.memory.data());
-  }
-  std::visit([&](const auto& o) { load(op, o, stream); }, op.fused->op);
+  const auto load_op = [&] {
+    std::visit([&](const auto& o) { load(op, o, stream); }, op.fused->op);
+  };
+  if (place.home == Home::Device) return load_op();
+  const bool experts = std::holds_alternative<FusedExperts>(op.fused->op);
+  HostedOp& hosted = hosted_[index];
+  hosted.memory = HostMemory(place.bytes, place.home == Home::InPlace || experts);
+  if (place.home == Home::Streamed) hosted.slot = slots_.as<std::byte>() + place.slot;
+  weights_.upload_to(hosted.slot ? hosted.slot : hosted.memory.data());
+  load_op();
   weights_.upload_to(nullptr);
   if (hosted.slot) weights_.save(hosted.slot, hosted.memory.data(), place.bytes, stream);
-  if (place.home != Home::Device) hosted_[index] = std::move(hosted);
 }
 
 const void* LoadedModel::in_place(size_t op, const void* in_slot) const {

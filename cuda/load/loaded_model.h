@@ -65,6 +65,7 @@ class LoadedModel {
   const float* inv_freq(int rope) const { return ropes_[static_cast<size_t>(rope)]; }
 
  private:
+  void load_all(const Sizes& sizes, Stream stream, const Loading& loading);
   void load(size_t index, LoadedOp& op, const OpPlace& place, Stream stream);
   void load(LoadedOp& op, const Embed& embed, Stream stream);
   void load(LoadedOp& op, const Norm& norm, Stream stream);

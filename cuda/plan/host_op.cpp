@@ -1,6 +1,7 @@
 #include "cuda/plan/host_op.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "engine/base/overloaded.h"
 
@@ -68,6 +69,32 @@ std::optional<HostOp> host_op(const FusedProgram& fused, size_t index) {
   // A shared expert may read the result of the norm.
   if (experts) host.out.push_back({experts->norm.out, {experts->norm.out}});
   return host;
+}
+
+HostPart host_part(const FusedProgram& fused, const Placement& placement, const HostShare& share) {
+  HostPart part;
+  if (share.able.empty() || share.cpu <= 0) return part;
+  const double ratio = share.link / share.cpu;
+  // Of the values kUsual * 2^n the nearest one. Two servers lay between 0.54 and 0.77.
+  constexpr double kUsual = 0.6;
+  const double rounded = kUsual * std::exp2(std::round(std::log2(ratio / kUsual)));
+  // A kernel that reads over the link reaches less of its speed than copies do.
+  constexpr double kReachedInPlace = 0.8;
+  double owed = 0;
+  for (size_t op : placement.streamed) {
+    if (!share.able[op]) continue;
+    const int64_t bytes = placement.ops[op].bytes;
+    if (std::holds_alternative<FusedExperts>(fused.ops[op].op)) {
+      if (kReachedInPlace * ratio >= 1) continue;
+    } else {
+      owed += static_cast<double>(bytes) / (1 + rounded);
+      if (owed < static_cast<double>(bytes) / 2) continue;
+      owed -= static_cast<double>(bytes);
+    }
+    part.ops.push_back(op);
+    part.bytes += bytes;
+  }
+  return part;
 }
 
 }  // namespace skald::cuda

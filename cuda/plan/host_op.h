@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cuda/plan/fused_program.h"
+#include "cuda/plan/place.h"
 
 namespace skald::cuda {
 
@@ -30,6 +31,17 @@ struct HostShare {
   std::vector<bool> able;    // one for each op: the CPU can compute it and has its weights
   double cpu = 0, link = 0;  // bytes of weights per second, both at the same time
 };
+// The streamed ops that the CPU computes in steps of few rows, in their order, and the bytes of
+// their matrices. Of products, it gets the share that it reads while the link copies the others:
+// both are done at the same time. Experts are not copied for few rows, so it gets all if it reads
+// faster than a kernel would over the link. The ratio of both speeds is rounded, so that two runs of
+// a command, which measure a little differently, make the same choice.
+struct HostPart {
+  std::vector<size_t> ops;
+  int64_t bytes = 0;
+};
+HostPart host_part(const FusedProgram& fused, const Placement& placement, const HostShare& share);
+
 // With more rows than this, the CPU computes for longer than it reads weights: 8 rows took longer
 // with the CPU than without.
 inline constexpr int kMostHostRows = 4;

@@ -205,10 +205,15 @@ Placement place_weights(const FusedProgram& fused, const PlaceRequest& request) 
   }
   const Streamable streamable(fused, all.ops);
   if (resident < 1) return streamable.place(1 - resident, all);
-  constexpr int kShares = 256;  // shares that are tried
-  for (int i = 0; i < kShares; ++i) {
-    Placement placement = streamable.place(static_cast<double>(i) / kShares, all);
-    if (fits(placement)) return placement;
+  // The smallest share that fits, in two passes.
+  constexpr int kCoarse = 16, kFine = 16;
+  for (int coarse = 0; coarse <= kCoarse; ++coarse) {
+    if (!fits(streamable.place(static_cast<double>(coarse) / kCoarse, all))) continue;
+    for (int fine = coarse > 0 ? 1 - kFine : 0; fine <= 0; ++fine) {
+      const double share = (coarse + static_cast<double>(fine) / kFine) / kCoarse;
+      Placement placement = streamable.place(share, all);
+      if (fits(placement)) return placement;
+    }
   }
   return streamable.place(1, all);
 }

@@ -4,7 +4,8 @@
 //     before it compute. The slots of ops that follow one another lie side by side; later ops use
 //     the same memory again.
 //   - InPlace: kernels read the few rows that they need over the link.
-// Pure functions of sizes; a placement changes speed, never a digit of a result.
+// Pure functions of sizes. A placement changes speed and, as long as the GPU alone computes, no
+// digit of a result.
 #pragma once
 
 #include <cstdint>

@@ -17,7 +17,8 @@ constexpr std::string_view kCopyPart = "16-bit copy", kExpandedPart = "16-bit ro
                            kWeightPart = "weights", kSlotPart = "slots for streamed weights";
 // A context that nobody asks for is at most this, if weights have to leave the GPU's memory.
 constexpr int64_t kContextBesideWeights = 4096;
-// Weights leave the GPU's memory if a text that is asked for, or this context, does not fit else.
+// Weights leave the GPU's memory if a text that is asked for, or this context, would not fit
+// otherwise.
 constexpr int64_t kLeastContext = 2048;
 // Positions are 32-bit numbers on the GPU.
 constexpr int64_t kMostContext = (int64_t{1} << 31) - kPageTokens;
@@ -88,10 +89,13 @@ std::vector<MemoryPart> weight_parts(const Placement& placement) {
   return parts;
 }
 
-// The share of the layers' weights that stays in the GPU's memory.
+// The share of the layers' weights that stays in the GPU's memory; empty: as much as fits. A number
+// that is larger than the model's asks for all that fit.
 std::optional<double> resident_share(const RunOptions& options, const ModelConfig& model) {
-  if (!options.gpu_layers || model.layers == 0) return {};
-  return std::min(1.0, static_cast<double>(*options.gpu_layers) / model.layers);
+  const int layers = options.gpu_layers.value_or(model.layers);
+  if (layers == kAllLayers) return 1;
+  if (layers >= model.layers) return {};
+  return static_cast<double>(layers) / model.layers;
 }
 
 MemoryPlan plan_with(Use use, const FusedProgram& fused, const RunOptions& options,
@@ -107,7 +111,7 @@ MemoryPlan plan_with(Use use, const FusedProgram& fused, const RunOptions& optio
   request.sequences = options.cache_tokens > 0 ? 1 : options.sequences;
   request.device = {gpu.total_bytes, gpu.free_bytes};
   request.cap = options.memory;
-  request.host_available = gpu.host_bytes;
+  request.host_available = gpu.host_bytes / options.executors;
   const int64_t usable = usable_bytes(request.device, request.cap);
   const bool streams = use == Use::Streamed;
   if (streams) {
@@ -155,16 +159,24 @@ MemoryPlan resident_plan(const FusedProgram& fused, const RunOptions& options,
 
 MemoryPlan plan_memory(const FusedProgram& fused, const RunOptions& options,
                        const ModelConfig& model, const DeviceInfo& gpu) {
-  if (!resident_share(options, model)) {
-    const MemoryPlan plan = resident_plan(fused, options, model, gpu);
-    const int64_t least = std::min(std::max(kLeastContext, options.tokens), plan.model_context);
-    const bool short_of_room =
-        plan.context_by == MemoryPlan::ContextBy::Memory && plan.context < least;
-    if (plan.fits() && !short_of_room) return plan;
-  } else if (*options.gpu_layers == kAllLayers) {
-    return resident_plan(fused, options, model, gpu);
+  const std::optional<double> share = resident_share(options, model);
+  const bool copies = fused.quantized() && options.prefill_copy == PrefillCopy::On;
+  if (share && *share < 1) {
+    if (copies) {
+      fail(Exit::Usage,
+           "--prefill-copy on copies weights that lie in the GPU's memory alone; leave "
+           "out --gpu-layers or --prefill-copy");
+    }
+    return plan_with(Use::Streamed, fused, options, model, gpu);
   }
-  return plan_with(Use::Streamed, fused, options, model, gpu);
+  MemoryPlan plan = resident_plan(fused, options, model, gpu);
+  if (share || copies) return plan;
+  const int64_t least = std::min(std::max(kLeastContext, options.tokens), plan.model_context);
+  const bool short_of_room =
+      plan.context_by == MemoryPlan::ContextBy::Memory && plan.context < least;
+  if (plan.fits() && !short_of_room) return plan;
+  MemoryPlan streamed = plan_with(Use::Streamed, fused, options, model, gpu);
+  return streamed.fits() || !plan.fits() ? streamed : plan;
 }
 
 bool has_copies(const MemoryPlan& plan) {
@@ -215,11 +227,14 @@ int64_t default_rows(const Model& model, const RunOptions& options, const Device
   const int64_t share = options.scores ? 4 : 16;
   const FusedProgram fused = fuse_program(model.program());
   RunOptions tried = options;
+  tried.rows = kLeast;
+  // Long steps are worth no weights that leave the GPU.
+  const bool streams = plan_memory(fused, tried, model.config, gpu).copied > 0;
   for (tried.rows = kMost; tried.rows > kLeast; tried.rows /= 2) {
     const MemoryPlan plan = plan_memory(fused, tried, model.config, gpu);
     const Sizes sizes(fused, size_options(fused, tried, gpu));
     const bool small = sizes.activations() <= plan.available / share;
-    if (small && plan.fits()) break;
+    if (small && plan.fits() && (streams || plan.copied == 0)) break;
   }
   const int64_t own =
       model.config.short_context > 0 ? model.config.short_context : model.config.context;

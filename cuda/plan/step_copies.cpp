@@ -36,28 +36,9 @@ bool StepPlanner::reads_in_place(size_t op) const {
   });
 }
 
-// Of products, the CPU gets the share that it reads while the link copies the others: both are done
-// at the same time. Experts are not copied for few rows, so the CPU gets all if it reads faster
-// than a kernel would over the link.
 std::vector<size_t> StepPlanner::host_ops() const {
-  const HostShare& host = setting_.host;
-  if (host.able.empty() || kind_.head || kind_.rows > kMostHostRows) return {};
-  const double share = host.cpu / (host.cpu + host.link);
-  double owed = 0;
-  std::vector<size_t> ops;
-  for (size_t op : setting_.placement.streamed) {
-    if (!host.able[op]) continue;
-    if (std::holds_alternative<FusedExperts>(fused_.ops[op].op)) {
-      if (host.cpu > host.link) ops.push_back(op);
-      continue;
-    }
-    const auto bytes = static_cast<double>(setting_.placement.ops[op].bytes);
-    owed += share * bytes;
-    if (owed < bytes / 2) continue;
-    owed -= bytes;
-    ops.push_back(op);
-  }
-  return ops;
+  if (kind_.head || kind_.rows > kMostHostRows) return {};
+  return host_part(fused_, setting_.placement, setting_.host).ops;
 }
 
 std::vector<CopyTime> StepPlanner::plan_copies() const {

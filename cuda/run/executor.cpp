@@ -278,23 +278,29 @@ class CudaExecutor final : public Executor {
         cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyDeviceToDevice, stream_));
   }
 
+  // Copies from ordinary memory let the host wait, so the CPU could not compute beside them.
   std::unique_ptr<HostOps> make_host_ops(const RunOptions& options) {
-    if (!sizes_.placement.streams() || options.reproducible || options.gpu_alone) return nullptr;
-    auto host = std::make_unique<HostOps>(fused_, sizes_.placement, loaded_, acts_, options.threads,
-                                          stream_);
+    const bool helps = sizes_.placement.streams() && loaded_.unlocked_bytes() == 0;
+    if (!helps || options.reproducible || options.gpu_alone) return nullptr;
+    auto host = std::make_unique<HostOps>(HostOps::Parts{fused_, sizes_.placement, loaded_, acts_},
+                                          options.threads, stream_);
     return host->any() ? std::move(host) : nullptr;
   }
 
   // Measures the link to the host, and the CPU beside it if it computes.
   HostShare measure_link() {
     if (!sizes_.placement.streams()) return {};
-    constexpr int64_t kBytes = 512 << 20;
-    copies_.start_measuring(kBytes);
-    plan_.link = copies_.measured();
-    if (!host_) return {};
-    HostShare share = host_->measure(sizes_.placement, copies_);
-    plan_.cpu = share.cpu;
+    if (!host_) {
+      constexpr int64_t kBytes = 512 << 20;
+      copies_.start_measuring(kBytes);
+      plan_.link = copies_.measured();
+      return {};
+    }
+    HostShare share = host_->measure(copies_);
     if (switches_.cpu_takes_all) share.link = 0;
+    const HostPart part = host_part(fused_, sizes_.placement, share);
+    plan_.cpu = part.bytes > 0 ? share.cpu : 0;
+    plan_.link = part.bytes < sizes_.placement.streamed_bytes ? share.link : 0;
     return share;
   }
 

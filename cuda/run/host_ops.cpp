@@ -14,7 +14,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 // Weights that a measurement reads: more than the CPU's caches hold.
-constexpr int64_t kMeasuredBytes = int64_t{2} << 30;
+constexpr double kMeasuredBytes = 0x1p31;
 
 // One core stays for the thread that CUDA itself has.
 cpu::KernelOptions kernel_options(const Program& program, int threads) {
@@ -35,17 +35,18 @@ double bytes_of_a_row(const FusedOp& op, const OpPlace& place) {
 
 }  // namespace
 
-HostOps::HostOps(const FusedProgram& fused, const Placement& placement, const LoadedModel& loaded,
-                 const std::vector<DeviceMemory>& acts, int threads, Stream stream)
-    : fused_(fused), acts_(acts), stream_(stream), program_(fused.program), ops_(fused.ops.size()) {
+HostOps::HostOps(const Parts& parts, int threads, Stream stream)
+    : p_(parts),
+      stream_(stream),
+      program_(parts.fused.program),
+      ops_(parts.fused.ops.size()),
+      file_bytes_left_(cpu::lockable_memory()) {
   int64_t in_bytes = 0, out_bytes = 0;
-  for (size_t op : placement.streamed) {
-    std::optional<HostOp> host = host_op(fused, op);
-    const auto* linear = std::get_if<FusedLinear>(&fused.ops[op].op);
-    const auto* experts = std::get_if<FusedExperts>(&fused.ops[op].op);
-    const bool has_weights =
-        host && (linear ? take_weights(op, *linear, loaded) : take_weights(op, *experts, loaded));
-    if (!has_weights) continue;
+  for (size_t op : p_.placement.streamed) {
+    std::optional<HostOp> host = host_op(p_.fused, op);
+    const auto* linear = std::get_if<FusedLinear>(&p_.fused.ops[op].op);
+    const auto* experts = std::get_if<FusedExperts>(&p_.fused.ops[op].op);
+    if (!host || !take(linear ? find(op, *linear) : find(op, *experts))) continue;
     int64_t in = 0, out = 0;
     for (ActId id : host->in) in += row_bytes(id);
     for (const HostOp::Out& each : host->out) out += row_bytes(each.device);
@@ -62,75 +63,85 @@ HostOps::HostOps(const FusedProgram& fused, const Placement& placement, const Lo
 }
 
 // Matrices of 16 bits are read where they wait to be copied. Tiles of a block format are for the
-// GPU alone, so the CPU reads the model's file, if it has the format.
-bool HostOps::take(WeightId id, DType format, const std::byte* rows, int64_t stride) {
-  Weight& weight = program_.weights[static_cast<size_t>(id)];
-  if (info(format).block_elems > 1) {
-    return weight.view.data && !weight.source.exists() && weight.view.type == format;
+// GPU alone, so the CPU reads the model's file, if it has the format and memory keeps its pages.
+bool HostOps::take(const std::vector<Found>& weights) {
+  int64_t file_bytes = 0;
+  for (const Found& found : weights) {
+    if (info(found.format).block_elems == 1) continue;
+    const Weight& weight = program_.weight(found.id);
+    if (!weight.view.data || weight.source.exists() || weight.view.type != found.format) {
+      return false;
+    }
+    file_bytes += weight.view.bytes();
   }
-  weight.view.data = rows;
-  weight.view.type = format;
-  weight.view.row_bytes = stride;
-  weight.view.reader = nullptr;
+  if (file_bytes > file_bytes_left_) return false;
+  file_bytes_left_ -= file_bytes;
+  for (const Found& found : weights) {
+    if (info(found.format).block_elems > 1) continue;
+    TensorView& view = program_.weights[static_cast<size_t>(found.id)].view;
+    view.data = found.rows;
+    view.type = found.format;
+    view.row_bytes = found.stride;
+    view.reader = nullptr;
+  }
   return true;
 }
 
-bool HostOps::take_weights(size_t op, const FusedLinear& linear, const LoadedModel& loaded) {
-  const std::vector<Piece> pieces = fused_.pieces(linear);
-  const bool alternate = fused_.alternates(linear);
-  bool all = true;
+std::vector<HostOps::Found> HostOps::find(size_t op, const FusedLinear& linear) const {
+  const std::vector<Piece> pieces = p_.fused.pieces(linear);
+  const bool alternate = p_.fused.alternates(linear);
+  std::vector<Found> weights;
   for (size_t i = 0; i < pieces.size(); ++i) {
     const Piece& piece = pieces[i];
     const auto* rows =
-        static_cast<const std::byte*>(loaded.in_place(op, loaded.ops()[op].pieces[i].data));
-    const int64_t bytes = skald::row_bytes(piece.format, fused_.ins(linear));
+        static_cast<const std::byte*>(p_.loaded.in_place(op, p_.loaded.ops()[op].pieces[i].data));
+    const int64_t bytes = skald::row_bytes(piece.format, p_.fused.ins(linear));
     const auto parts = static_cast<int64_t>(piece.last - piece.first);
     for (size_t part = piece.first; part < piece.last; ++part) {
       const WeightId id = linear.parts[part];
-      all &= take(id, piece.format, rows, alternate ? parts * bytes : bytes);
-      rows += alternate ? bytes : bytes * fused_.program.weight(id).view.rows;
+      weights.push_back({id, piece.format, rows, alternate ? parts * bytes : bytes});
+      rows += alternate ? bytes : bytes * program_.weight(id).view.rows;
     }
   }
-  return all;
+  return weights;
 }
 
-bool HostOps::take_weights(size_t op, const FusedExperts& experts, const LoadedModel& loaded) {
-  const std::vector<ExpertStack> stacks = fused_.stacks(experts);
-  bool all = true;
+std::vector<HostOps::Found> HostOps::find(size_t op, const FusedExperts& experts) const {
+  const std::vector<ExpertStack> stacks = p_.fused.stacks(experts);
+  std::vector<Found> weights;
   for (size_t s = 0; s < stacks.size(); ++s) {
     const ExpertStack& stack = stacks[s];
-    const LoadedStack& at = loaded.ops()[op].stacks[s];
+    const LoadedStack& at = p_.loaded.ops()[op].stacks[s];
     const int64_t bytes = skald::row_bytes(stack.format, stack.ins);
     const auto parts = std::ssize(stack.parts);
     for (int e = 0; e < experts.spec.count; ++e) {
       const auto* rows =
-          static_cast<const std::byte*>(loaded.in_place(op, at.first)) + e * at.stride;
+          static_cast<const std::byte*>(p_.loaded.in_place(op, at.first)) + e * at.stride;
       for (WeightId first : stack.parts) {
         const auto id = static_cast<WeightId>(static_cast<int32_t>(first) + e);
-        all &= take(id, stack.format, rows, parts * bytes);
+        weights.push_back({id, stack.format, rows, parts * bytes});
         rows += bytes;
       }
     }
   }
-  return all;
+  return weights;
 }
 
-HostShare HostOps::measure(const Placement& placement, WeightCopies& copies) {
+HostShare HostOps::measure(WeightCopies& copies) {
   HostShare share;
-  for (const std::optional<HostOp>& op : ops_) share.able.push_back(op.has_value());
+  std::vector<size_t> some;
   double bytes = 0;
-  const auto compute_some = [&] {
-    bytes = 0;
-    for (size_t op : placement.streamed) {
-      if (!ops_[op] || bytes >= static_cast<double>(kMeasuredBytes)) continue;
-      compute(op, 1);
-      bytes += bytes_of_a_row(fused_.ops[op], placement.ops[op]);
-    }
-  };
-  compute_some();  // also brings mapped pages into memory
-  copies.start_measuring(kMeasuredBytes / 2);
+  for (size_t op = 0; op < ops_.size(); ++op) {
+    share.able.push_back(ops_[op].has_value());
+    if (!ops_[op] || bytes >= kMeasuredBytes) continue;
+    some.push_back(op);
+    bytes += bytes_of_a_row(p_.fused.ops[op], p_.placement.ops[op]);
+  }
+  for (size_t op : some) compute(op, 1);     // also brings mapped pages into memory
+  constexpr int64_t kCpuBytesPerCopied = 2;  // then both end at about the same time
+  copies.start_measuring(static_cast<int64_t>(bytes) / kCpuBytesPerCopied);
   const auto start = Clock::now();
-  compute_some();
+  for (size_t op : some) compute(op, 1);
   const std::chrono::duration<double> seconds = Clock::now() - start;
   share.cpu = bytes / seconds.count();
   share.link = copies.measured();
@@ -149,7 +160,7 @@ void HostOps::compute(size_t op, int rows) {
 
 void HostOps::run(size_t op, int rows) {
   const HostOp& host = *ops_[op];
-  const auto device = [&](ActId id) { return acts_[static_cast<size_t>(id)].as<std::byte>(); };
+  const auto device = [&](ActId id) { return p_.acts[static_cast<size_t>(id)].as<std::byte>(); };
   std::byte* at = in_.as<std::byte>();
   for (ActId id : host.in) {
     const int64_t bytes = rows * row_bytes(id);
@@ -160,11 +171,11 @@ void HostOps::run(size_t op, int rows) {
   SKALD_CUDA(cudaEventRecord(arrived_, stream_));
   SKALD_CUDA(cudaEventSynchronize(arrived_));
   const auto type = [&](ActId id) {
-    return row_bytes(id) == 4 * fused_.cols(id) ? DType::F32 : fused_.type;
+    return row_bytes(id) == 4 * p_.fused.cols(id) ? DType::F32 : p_.fused.type;
   };
   at = in_.as<std::byte>();
   for (ActId id : host.in) {
-    info(type(id)).decode_row(at, row_ops_->data(id), rows * fused_.cols(id));
+    info(type(id)).decode_row(at, row_ops_->data(id), rows * p_.fused.cols(id));
     at += rows * row_bytes(id);
   }
   compute(op, rows);

@@ -17,30 +17,41 @@ namespace skald::cuda {
 
 class HostOps {
  public:
-  // Borrows all but the numbers. acts: one for each buffer of the program. threads: 0 for one on
-  // each core but one.
-  HostOps(const FusedProgram& fused, const Placement& placement, const LoadedModel& loaded,
-          const std::vector<DeviceMemory>& acts, int threads, Stream stream);
+  struct Parts {
+    const FusedProgram& fused;
+    const Placement& placement;
+    const LoadedModel& loaded;
+    const std::vector<DeviceMemory>& acts;  // one for each buffer of the program
+  };
+  // Borrows all parts. threads: 0 for one on each core but one.
+  HostOps(const Parts& parts, int threads, Stream stream);
 
   bool any() const { return any_; }  // false: the CPU can compute none of the ops
   // Which ops the CPU can compute, and how fast it and the link are at the same time.
-  HostShare measure(const Placement& placement, WeightCopies& copies);
+  HostShare measure(WeightCopies& copies);
 
   void run(size_t op, int rows);
 
  private:
-  bool take_weights(size_t op, const FusedLinear& linear, const LoadedModel& loaded);
-  bool take_weights(size_t op, const FusedExperts& experts, const LoadedModel& loaded);
-  bool take(WeightId id, DType format, const std::byte* rows, int64_t stride);
+  // Both list where the CPU finds an op's matrices, in their order.
+  struct Found {
+    WeightId id;
+    DType format;
+    const std::byte* rows;  // in the page-locked memory
+    int64_t stride;
+  };
+  std::vector<Found> find(size_t op, const FusedLinear& linear) const;
+  std::vector<Found> find(size_t op, const FusedExperts& experts) const;
+  bool take(const std::vector<Found>& weights);
   void compute(size_t op, int rows);
-  int64_t row_bytes(ActId id) const { return fused_.row_bytes(id); }
+  int64_t row_bytes(ActId id) const { return p_.fused.row_bytes(id); }
 
-  const FusedProgram& fused_;
-  const std::vector<DeviceMemory>& acts_;
+  Parts p_;
   Stream stream_;
   Program program_;  // with the weights where the CPU finds them
   std::vector<std::optional<HostOp>> ops_;
   bool any_ = false;
+  int64_t file_bytes_left_ = 0;  // of the model's file that the CPU may read in each step
   std::unique_ptr<cpu::Kernels> kernels_;
   std::unique_ptr<cpu::RowOps> row_ops_;
   PinnedMemory in_, out_;

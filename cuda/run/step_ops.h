@@ -1,6 +1,6 @@
 // Executes the plan of a step (cuda/plan/step_plan.h): fills pointers into each entry and launches
 // it. All decisions are in the plan. An executor has one StepOps for its stream and device. Calls
-// enqueue work and never wait.
+// enqueue work, and wait only for an op that the CPU computes.
 #pragma once
 
 #include <map>

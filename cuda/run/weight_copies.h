@@ -1,6 +1,7 @@
 // Copies streamed weights to their slots while a step computes. The copies run on a stream of their
-// own, and events let both streams wait for one another: the host never waits. A step ends with the
-// first copies of the next step, so that the link has no pause between steps.
+// own, and events let both streams wait for one another: the host waits only for copies from memory
+// that is not page-locked. A step ends with the first copies of the next step, so that the link has
+// no pause between steps.
 #pragma once
 
 #include <cstddef>

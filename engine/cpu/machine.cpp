@@ -57,8 +57,28 @@ int64_t cgroup_memory_limit(const std::filesystem::path& root, const std::filesy
   return least;
 }
 
+int64_t cgroup_memory_left(const std::filesystem::path& root, const std::filesystem::path& path) {
+  int64_t least = INT64_MAX;
+  std::filesystem::path folder = root;
+  const auto look = [&] {
+    std::ifstream file(folder / "memory.max"), stat(folder / "memory.stat");
+    int64_t limit = 0, bytes = 0;
+    if (!(file >> limit)) return;  // "max", or no file
+    for (std::string name; stat >> name >> bytes;) {
+      if (name == "anon" || name == "shmem") limit -= bytes;  // the rest can be dropped
+    }
+    least = std::min(least, std::max<int64_t>(limit, 0));
+  };
+  look();
+  for (const std::filesystem::path& part : path) {
+    folder /= part;
+    look();
+  }
+  return least;
+}
+
 int64_t lockable_memory(const std::filesystem::path& meminfo) {
-  const int64_t free = machine_memory().free;
+  const int64_t free = std::min(machine_memory().free, cgroup_memory_left(kCgroups, own_cgroup()));
   std::ifstream file(meminfo);
   for (std::string line; std::getline(file, line);) {
     constexpr std::string_view kName = "MemAvailable:";  // "MemAvailable:   24019284 kB"

@@ -14,9 +14,13 @@ int available_threads();
 // other programs counts as free, because most of it is cache that the system can drop.
 DeviceMemorySize machine_memory();
 
-// The part of machine_memory().free that other programs leave, if the file `meminfo` tells how much
-// that is. Memory that this program locks cannot be taken from them.
+// The part of machine_memory().free that is not in use, if the cgroup and the file `meminfo` tell.
+// Memory that this program locks cannot be taken from other programs.
 int64_t lockable_memory(const std::filesystem::path& meminfo = "/proc/meminfo");
+
+// What the limits of the cgroup `path` below `root` and its ancestors leave, beside memory that the
+// system cannot drop; INT64_MAX: no limit.
+int64_t cgroup_memory_left(const std::filesystem::path& root, const std::filesystem::path& path);
 
 // The smallest memory.max of the cgroup `path` below `root` and its ancestors; 0: no limit.
 int64_t cgroup_memory_limit(const std::filesystem::path& root, const std::filesystem::path& path);

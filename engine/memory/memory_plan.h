@@ -55,7 +55,7 @@ struct MemoryPlan {
   int64_t copied = 0;          // bytes that a step of many rows copies from the host to the device
   int64_t row_copied = 0;      // what a step of one row reads of them
   int64_t unlocked = 0;        // bytes of host() that are not page-locked
-  double link = 0;             // bytes per second of such copies; 0: not measured
+  double link = 0;             // bytes per second of such copies in decode; 0: none, or not known
   // Bytes of such weights per second with which the CPU computes beside the copies, in steps of few
   // rows; 0: it does not.
   double cpu = 0;
@@ -91,7 +91,8 @@ struct PlanRequest {
   int64_t host_available = 0;  // MemoryPlan::host_available
   // If not 0, a context that is not asked for is at most this, because weights take the rest.
   int64_t context_beside_weights = 0;
-  std::function<std::vector<MemoryPart>(int64_t context)> parts;  // never shrinks as context grows
+  // If the parts of a context fit, those of shorter ones fit too.
+  std::function<std::vector<MemoryPart>(int64_t context)> parts;
 };
 
 // The bytes of the device that may be used.

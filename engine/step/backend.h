@@ -46,6 +46,7 @@ struct RunOptions {
   int64_t rows = 512;        // most rows of a step, at least 1; longer prompts take several steps
   bool scores = false;       // sequences will be scored: room for the logits of more rows
   int threads = 0;           // 0: one for each core that this process may use
+  int executors = 1;         // that share the host's memory, each with a GPU of its own
   MemoryCap memory;          // bound on the memory taken from the device
   PrefillCopy prefill_copy = PrefillCopy::Auto;
   // Layers whose matrices stay in a GPU's memory; the host's memory holds the others. Empty: as

@@ -41,7 +41,8 @@ TEST_CASE("weights on the host are not counted as the GPU's, and what they cost 
             "skald: a token reads 4.00 GiB of them: at most 2.79 tokens/s by the link (4 GB/s) and "
             "the CPU (8 GB/s)\n"));
   plan.unlocked = kGiB;
-  CHECK(has(plan_notes(plan), "did not page-lock 1.00 GiB of them"));
+  CHECK(has(plan_notes(plan),
+            "did not page-lock 1.00 GiB of them, so each step copies them more slowly"));
   plan.context_by = MemoryPlan::ContextBy::Weights;
   plan.model_context = 8192;
   CHECK(has(plan_notes(plan), "4096 of the model's 8192 tokens, which leaves memory for weights"));

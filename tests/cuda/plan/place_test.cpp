@@ -154,7 +154,8 @@ TEST_CASE("a number of layers is a share of the layers' weights") {
 TEST_CASE("a looped model's layers stay, because each loop would copy them again") {
   const cuda::FusedProgram fused = fused_shape("nanbeige4.2-3b", "bf16");
   const Placement placement = cuda::place_weights(fused, {.room = 1});
-  for (size_t op : placement.streamed) CHECK(fused.first_with_weights[op] == op);
+  const std::vector<size_t>& first = fused.first_with_weights;
+  for (size_t op : placement.streamed) CHECK(std::count(first.begin(), first.end(), op) == 1);
 }
 
 TEST_CASE("no copy destroys what an op still reads") {
@@ -275,6 +276,21 @@ TEST_CASE("weights leave the GPU only where they must") {
   RunOptions all;
   all.gpu_layers = kAllLayers;
   CHECK(!PlacedModel("llama-3.1-8b", "bf16", gibibytes(8), all).memory.fits());
+  // More layers than there are: what fits, as with auto.
+  RunOptions many;
+  many.gpu_layers = 99;
+  const MemoryPlan as_auto = PlacedModel("llama-3.1-8b", "bf16", gibibytes(80), many).memory;
+  CHECK(as_auto.host() == 0);
+  CHECK(as_auto.context == PlacedModel("llama-3.1-8b", "bf16", gibibytes(80)).memory.context);
+  CHECK(PlacedModel("llama-3.1-8b", "bf16", gibibytes(8), many).memory.host() == small.host());
+  // A 16-bit copy that is asked for is never left out.
+  RunOptions copy;
+  copy.prefill_copy = PrefillCopy::On;
+  CHECK(!PlacedModel("llama-3.1-8b", "q8_0", gibibytes(20), copy).memory.fits());
+  copy.gpu_layers = 8;
+  CHECK(has(
+      error_text([&] { PlacedModel("llama-3.1-8b", "q8_0", gibibytes(40), copy); }, Exit::Usage),
+      "--prefill-copy on"));
   RunOptions sixteen;
   sixteen.gpu_layers = 16;
   const MemoryPlan half = PlacedModel("llama-3.1-8b", "bf16", gibibytes(40), sixteen).memory;
