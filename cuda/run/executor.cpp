@@ -85,11 +85,12 @@ class CudaExecutor final : public Executor {
         rows_(StepLimits{max_rows_, plan_.context, fused_.program.vocab()}),
         step_(sizes_.step, options.reproducible),
         logits_(sizes_.logits, "logits"),
-        host_(make_host_ops(options)),
+        host_(make_host_ops(host_parts(), options, stream_)),
         ops_({fused_, sizes_, loaded_, copies_, host_.get(), step_, acts_, cache_, states_, logits_,
               observer_},
              {gpu_, attention_code_, dependent_launches(switches, gpu_), switches.clusters,
-              options.reproducible, measure_link()},
+              options.reproducible,
+              measure_host(host_parts(), host_.get(), copies_, plan_, switches.cpu_takes_all)},
              stream_),
         wanted_x_(sizes_.wanted, "activations"),
         host_logits_(fused_.program.vocab() * 4, "logits"),
@@ -278,31 +279,7 @@ class CudaExecutor final : public Executor {
         cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyDeviceToDevice, stream_));
   }
 
-  // Copies from ordinary memory let the host wait, so the CPU could not compute beside them.
-  std::unique_ptr<HostOps> make_host_ops(const RunOptions& options) {
-    const bool helps = sizes_.placement.streams() && loaded_.unlocked_bytes() == 0;
-    if (!helps || options.reproducible || options.gpu_alone) return nullptr;
-    auto host = std::make_unique<HostOps>(HostOps::Parts{fused_, sizes_.placement, loaded_, acts_},
-                                          options.threads, stream_);
-    return host->any() ? std::move(host) : nullptr;
-  }
-
-  // Measures the link to the host, and the CPU beside it if it computes.
-  HostShare measure_link() {
-    if (!sizes_.placement.streams()) return {};
-    if (!host_) {
-      constexpr int64_t kBytes = 512 << 20;
-      copies_.start_measuring(kBytes);
-      plan_.link = copies_.measured();
-      return {};
-    }
-    HostShare share = host_->measure(copies_);
-    if (switches_.cpu_takes_all) share.link = 0;
-    const HostPart part = host_part(fused_, sizes_.placement, share);
-    plan_.cpu = part.bytes > 0 ? share.cpu : 0;
-    plan_.link = part.bytes < sizes_.placement.streamed_bytes ? share.link : 0;
-    return share;
-  }
+  HostOps::Parts host_parts() const { return {fused_, sizes_.placement, loaded_, acts_}; }
 
   void take_back(Step step) {
     for (const SeqRows& rows : step) {

@@ -194,4 +194,30 @@ void HostOps::run(size_t op, int rows) {
   }
 }
 
+// Copies from ordinary memory let the host wait, so the CPU could not compute beside them.
+std::unique_ptr<HostOps> make_host_ops(const HostOps::Parts& parts, const RunOptions& options,
+                                       Stream stream) {
+  const bool helps = parts.placement.streams() && parts.loaded.unlocked_bytes() == 0;
+  if (!helps || options.reproducible || options.gpu_alone) return nullptr;
+  auto host = std::make_unique<HostOps>(parts, options.threads, stream);
+  return host->any() ? std::move(host) : nullptr;
+}
+
+HostShare measure_host(const HostOps::Parts& parts, HostOps* host, WeightCopies& copies,
+                       MemoryPlan& plan, bool cpu_takes_all) {
+  if (!parts.placement.streams()) return {};
+  if (!host) {
+    constexpr int64_t kBytes = 512 << 20;
+    copies.start_measuring(kBytes);
+    plan.link = copies.measured();
+    return {};
+  }
+  HostShare share = host->measure(copies);
+  if (cpu_takes_all) share.link = 0;
+  const int64_t bytes = host_part(parts.fused, parts.placement, share).bytes;
+  plan.cpu = bytes > 0 ? share.cpu : 0;
+  plan.link = bytes < parts.placement.streamed_bytes ? share.link : 0;
+  return share;
+}
+
 }  // namespace skald::cuda

@@ -12,6 +12,7 @@
 #include "cuda/plan/host_op.h"
 #include "cuda/run/weight_copies.h"
 #include "engine/cpu/row_ops.h"
+#include "engine/step/backend.h"
 
 namespace skald::cuda {
 
@@ -57,5 +58,14 @@ class HostOps {
   PinnedMemory in_, out_;
   EventOwner arrived_;
 };
+
+// nullptr: no weights are streamed, or the GPU computes alone.
+std::unique_ptr<HostOps> make_host_ops(const HostOps::Parts& parts, const RunOptions& options,
+                                       Stream stream);
+
+// Measures the link to the host, and the CPU beside it if it computes. The plan gets the speeds.
+// cpu_takes_all: Switches::cpu_takes_all.
+HostShare measure_host(const HostOps::Parts& parts, HostOps* host, WeightCopies& copies,
+                       MemoryPlan& plan, bool cpu_takes_all);
 
 }  // namespace skald::cuda
