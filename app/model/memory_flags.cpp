@@ -121,7 +121,8 @@ void add_memory_flags(Command& command, RunOptions& run) {
       .option(
           "--gpu-layers",
           [&run](const std::string& text) { run.gpu_layers = parse_gpu_layers(text); },
-          "Keep as much of the matrices in the GPU's memory as N layers have, and the others in the "
+          "Keep as much of the matrices in the GPU's memory as N layers have, and the others in "
+          "the "
           "host's. auto, or more layers than the model has: what fits; all: all, or fail [auto]")
       .type_name("N")
       .group(kChangesSpeed);

@@ -34,8 +34,8 @@ struct HostShare {
 // The streamed ops that the CPU computes in steps of few rows, in their order, and the bytes of
 // their matrices. Of products, it gets the share that it reads while the link copies the others:
 // both are done at the same time. Experts are not copied for few rows, so it gets all if it reads
-// faster than a kernel would over the link. The ratio of both speeds is rounded, so that two runs of
-// a command, which measure a little differently, make the same choice.
+// faster than a kernel would over the link. The ratio of both speeds is rounded, so that two runs
+// of a command, which measure a little differently, make the same choice.
 struct HostPart {
   std::vector<size_t> ops;
   int64_t bytes = 0;

@@ -159,7 +159,8 @@ class GbnfParser {
       return grammar_.token(std::move(token));
     }
     while (!cursor_.take(">")) {
-      if (cursor_.done() || cursor_.peek() == '\n') cursor_.fail_at(begin, "this < is never closed");
+      if (cursor_.done() || cursor_.peek() == '\n')
+        cursor_.fail_at(begin, "this < is never closed");
       cursor_.character();
     }
     token.name = cursor_.between(name, cursor_.at());
