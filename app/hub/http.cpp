@@ -120,10 +120,32 @@ std::string reason_of(CURLcode code, CURL* curl, const std::string& url,
   }
 }
 
+// Like curl_easy_perform(), which asks a silent transfer only once a second whether it is to stop:
+// a signal would end the program before, and what has arrived would be lost.
+CURLcode perform(CURL* curl, CURLM* multi) {
+  constexpr int kAskEachMilliseconds = 100;
+  if (curl_multi_add_handle(multi, curl) != CURLM_OK) return CURLE_OUT_OF_MEMORY;
+  CURLcode code = CURLE_FAILED_INIT;  // until the transfer says how it ended
+  CURLMcode state = CURLM_OK;
+  for (int running = 1; running > 0 && state == CURLM_OK;) {
+    state = curl_multi_perform(multi, &running);
+    if (state == CURLM_OK && running > 0) {
+      state = curl_multi_poll(multi, nullptr, 0, kAskEachMilliseconds, nullptr);
+    }
+  }
+  int left = 0;
+  while (const CURLMsg* message = curl_multi_info_read(multi, &left)) {
+    if (message->msg == CURLMSG_DONE) code = message->data.result;
+  }
+  curl_multi_remove_handle(multi, curl);
+  return state == CURLM_OUT_OF_MEMORY ? CURLE_OUT_OF_MEMORY : code;
+}
+
 }  // namespace
 
 struct HttpConnection::Handle {
   CURL* curl = nullptr;
+  CURLM* multi = nullptr;  // keeps the open connections
 };
 
 // What the callbacks of one request share.
@@ -188,10 +210,17 @@ HttpLibrary::~HttpLibrary() { curl_global_cleanup(); }
 HttpConnection::HttpConnection(const HubSettings& settings, std::function<bool()> stop)
     : handle_(std::make_unique<Handle>()), settings_(settings), stop_(std::move(stop)) {
   handle_->curl = curl_easy_init();
-  if (!handle_->curl) fail(Exit::Memory, "no memory for a connection");
+  handle_->multi = curl_multi_init();
+  if (handle_->curl && handle_->multi) return;
+  curl_easy_cleanup(handle_->curl);
+  curl_multi_cleanup(handle_->multi);
+  fail(Exit::Memory, "no memory for a connection");
 }
 
-HttpConnection::~HttpConnection() { curl_easy_cleanup(handle_->curl); }
+HttpConnection::~HttpConnection() {
+  curl_easy_cleanup(handle_->curl);
+  curl_multi_cleanup(handle_->multi);
+}
 
 // `reply` has what earlier hops gave.
 HttpReply HttpConnection::get_once(const HttpRequest& request, const Body& body, HttpReply reply) {
@@ -229,7 +258,7 @@ HttpReply HttpConnection::get_once(const HttpRequest& request, const Body& body,
     headers = curl_slist_append(headers, concat("Authorization: Bearer ", request.token).c_str());
     curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
   }
-  const CURLcode code = curl_easy_perform(curl);
+  const CURLcode code = perform(curl, handle_->multi);
   curl_slist_free_all(headers);
   transfer.read_status();
   if (transfer.thrown) std::rethrow_exception(transfer.thrown);

@@ -1,6 +1,9 @@
 // skald pull, ls, rm and -hf as a user runs them, with the tests' own hub.
 #include <signal.h>
 
+#include <chrono>
+#include <thread>
+
 #include "app/files/json.h"
 #include "app/hub/cache.h"
 #include "tests/app/hub/hub_server.h"
@@ -200,6 +203,8 @@ TEST_CASE("an interrupted pull ends with 130, and the next one goes on") {
     Terminal terminal(program.invocation({"pull", "acme/kq-GGUF:Q8_0"}), 40);
     program.server.wait_until_held();
     CHECK(terminal.wait_for("% of"));  // the progress
+    // At any moment of a silent transfer.
+    std::this_thread::sleep_for(std::chrono::milliseconds(GENERATE(0, 150, 300, 450, 700)));
     terminal.type("\x03");
     const Outcome outcome = terminal.finish();
     CHECK(outcome.code == 130);
