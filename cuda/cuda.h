@@ -42,8 +42,9 @@ struct DeviceInfo {
   int compute_capability = 0;  // 90 for sm_90
   int multiprocessors = 0;
   int64_t total_bytes = 0, free_bytes = 0;  // free_bytes: 0 if CUDA did not start
-  // Of the host: bytes for weights that the GPU has no room for, and the speed of the link to the
-  // GPU by its width and generation. 0: not known.
+  // host_bytes: the host's memory that may hold weights that the GPU has no room for.
+  // link_bytes_per_second: the speed of the link to the host, by its width and generation. 0: not
+  // known.
   int64_t host_bytes = 0;
   double link_bytes_per_second = 0;
   Code code = Code::None;

@@ -103,19 +103,15 @@ std::string reason_of(CURLcode code, CURL* curl, const std::string& url,
       return concat("no encrypted connection to ", host);
     case CURLE_OPERATION_TIMEDOUT:
       return concat(host, " did not answer in time");
-    case CURLE_PARTIAL_FILE:
-    case CURLE_RECV_ERROR:
-    case CURLE_SEND_ERROR:
-    case CURLE_GOT_NOTHING:
-    case CURLE_HTTP2:
-    case CURLE_HTTP2_STREAM:
-      return concat("the connection to ", host, " ended early");
     case CURLE_URL_MALFORMAT:
     case CURLE_UNSUPPORTED_PROTOCOL:
       return concat("'", printable(url, 200), "' is no http:// or https:// address");
     case CURLE_OUT_OF_MEMORY:
       return "the machine is out of memory";
     default:
+      if (kind_of(code) == HttpFailure::Kind::Cut) {
+        return concat("the connection to ", host, " ended early");
+      }
       return concat("nothing came from ", host, " (libcurl's error ", static_cast<int>(code), ")");
   }
 }

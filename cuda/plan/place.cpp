@@ -109,6 +109,7 @@ void stream_share(const std::vector<size_t>& ops, double share, Placement& place
     placement.streamed.push_back(i);
     placement.device -= op.bytes;
     placement.streamed_bytes += op.bytes;
+    placement.row_bytes += op.row_bytes;
     placement.host += op.bytes;
   }
 }
@@ -117,15 +118,12 @@ void stream_share(const std::vector<size_t>& ops, double share, Placement& place
 struct Streamable {
   std::vector<size_t> experts, others;
   double experts_share = 0;  // of the bytes
-  double used = 0;           // the share of a layer's experts that one row reads, at most
 
   Streamable(const FusedProgram& fused, const std::vector<OpPlace>& places) {
     double expert_bytes = 0, other_bytes = 0;
     for (size_t i = 0; i < places.size(); ++i) {
       if (places[i].bytes == 0 || !can_stream(fused, i)) continue;
-      const auto* layer = std::get_if<FusedExperts>(&fused.ops[i].op);
-      const bool expert = layer != nullptr;
-      if (layer) used = std::max(used, static_cast<double>(layer->spec.used) / layer->spec.count);
+      const bool expert = std::holds_alternative<FusedExperts>(fused.ops[i].op);
       (expert ? experts : others).push_back(i);
       (expert ? expert_bytes : other_bytes) += static_cast<double>(places[i].bytes);
     }
@@ -136,10 +134,7 @@ struct Streamable {
   Placement place(double share, Placement placement) const {
     const double first = std::min(share, experts_share);
     if (first > 0) stream_share(experts, first / experts_share, placement);
-    const auto expert_bytes = placement.streamed_bytes;
     if (share > first) stream_share(others, (share - first) / (1 - experts_share), placement);
-    placement.row_bytes = static_cast<int64_t>(used * static_cast<double>(expert_bytes)) +
-                          placement.streamed_bytes - expert_bytes;
     std::sort(placement.streamed.begin(), placement.streamed.end());
     place_slots(placement);
     return placement;
@@ -185,7 +180,10 @@ std::vector<OpBytes> op_bytes(const FusedProgram& fused) {
 Placement place_weights(const FusedProgram& fused, const PlaceRequest& request) {
   Placement all;
   for (const OpBytes& bytes : op_bytes(fused)) {
-    all.ops.push_back({Home::Device, bytes.matrices, 0});
+    const auto* experts = std::get_if<FusedExperts>(&fused.ops[all.ops.size()].op);
+    const int64_t of_row =
+        experts ? bytes.matrices / experts->spec.count * experts->spec.used : bytes.matrices;
+    all.ops.push_back({Home::Device, bytes.matrices, 0, of_row});
     all.device += bytes.matrices + bytes.others;
   }
   for (const RopeSpec& rope : fused.program.ropes) {

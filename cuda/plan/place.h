@@ -27,8 +27,9 @@ enum class Home : uint8_t { Device, Streamed, InPlace };
 
 struct OpPlace {
   Home home = Home::Device;
-  int64_t bytes = 0;  // of the matrices
-  int64_t slot = 0;   // Streamed: where they begin in the slots' memory
+  int64_t bytes = 0;      // of the matrices
+  int64_t slot = 0;       // Streamed: where they begin in the slots' memory
+  int64_t row_bytes = 0;  // what one row reads of them: of experts the chosen ones
 };
 
 struct Placement {
@@ -38,7 +39,7 @@ struct Placement {
   int64_t slots = 0;             // bytes of the memory that the slots share
   int64_t host = 0;              // bytes of weights in the host's memory
   int64_t streamed_bytes = 0;    // the part of `host` that is copied
-  int64_t row_bytes = 0;         // what one row reads of that: of experts the chosen ones
+  int64_t row_bytes = 0;         // what one row reads of that
 
   bool streams() const { return !streamed.empty(); }
   Home home(size_t op) const { return ops.empty() ? Home::Device : ops[op].home; }

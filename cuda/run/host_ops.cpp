@@ -26,13 +26,6 @@ cpu::KernelOptions kernel_options(const Program& program, int threads) {
   return kernels;
 }
 
-// The part of an op's weights that one row reads.
-double bytes_of_a_row(const FusedOp& op, const OpPlace& place) {
-  const auto bytes = static_cast<double>(place.bytes);
-  const auto* experts = std::get_if<FusedExperts>(&op.op);
-  return experts ? bytes * experts->spec.used / experts->spec.count : bytes;
-}
-
 }  // namespace
 
 HostOps::HostOps(const Parts& parts, int threads, Stream stream)
@@ -135,7 +128,7 @@ HostShare HostOps::measure(WeightCopies& copies) {
     share.able.push_back(ops_[op].has_value());
     if (!ops_[op] || bytes >= kMeasuredBytes) continue;
     some.push_back(op);
-    bytes += bytes_of_a_row(p_.fused.ops[op], p_.placement.ops[op]);
+    bytes += static_cast<double>(p_.placement.ops[op].row_bytes);
   }
   for (size_t op : some) compute(op, 1);     // also brings mapped pages into memory
   constexpr int64_t kCpuBytesPerCopied = 2;  // then both end at about the same time

@@ -53,7 +53,9 @@ class StepOps {
     int sequences = 0;  // of the step
   };
   void run(const Rows& rows);
-  bool can_be_graph(const Rows& rows) { return plan(kind(rows)).can_be_graph(); }
+  bool can_be_graph(const Rows& rows) {
+    return !setting_.placement.streams() || plan(kind(rows)).can_be_graph();
+  }
 
   // out = the head's norm of in; both are float, [rows, dim].
   void norm_rows(const float* in, float* out, int rows);

@@ -25,6 +25,24 @@ std::filesystem::path own_cgroup() {
   return {};
 }
 
+// Calls fn(folder, limit) for the cgroup `path` below `root` and for its ancestors, if they have a
+// limit.
+template <class Fn>
+void for_each_limit(const std::filesystem::path& root, const std::filesystem::path& path,
+                    const Fn& fn) {
+  std::filesystem::path folder = root;
+  const auto look = [&] {
+    std::ifstream file(folder / "memory.max");
+    int64_t limit = 0;
+    if (file >> limit) fn(folder, limit);  // else the file says "max"
+  };
+  look();
+  for (const std::filesystem::path& part : path) {
+    folder /= part;
+    look();
+  }
+}
+
 }  // namespace
 
 int available_threads() {
@@ -43,37 +61,22 @@ int available_threads() {
 
 int64_t cgroup_memory_limit(const std::filesystem::path& root, const std::filesystem::path& path) {
   int64_t least = 0;
-  std::filesystem::path folder = root;
-  const auto look = [&] {
-    std::ifstream file(folder / "memory.max");
-    int64_t limit = 0;  // stays 0 if the file says "max"
-    if (file >> limit && limit > 0) least = least > 0 ? std::min(least, limit) : limit;
-  };
-  look();
-  for (const std::filesystem::path& part : path) {
-    folder /= part;
-    look();
-  }
+  for_each_limit(root, path, [&](const std::filesystem::path&, int64_t limit) {
+    if (limit > 0) least = least > 0 ? std::min(least, limit) : limit;
+  });
   return least;
 }
 
 int64_t cgroup_memory_left(const std::filesystem::path& root, const std::filesystem::path& path) {
   int64_t least = INT64_MAX;
-  std::filesystem::path folder = root;
-  const auto look = [&] {
-    std::ifstream file(folder / "memory.max"), stat(folder / "memory.stat");
-    int64_t limit = 0, bytes = 0;
-    if (!(file >> limit)) return;  // "max", or no file
+  for_each_limit(root, path, [&](const std::filesystem::path& folder, int64_t limit) {
+    std::ifstream stat(folder / "memory.stat");
+    int64_t bytes = 0;
     for (std::string name; stat >> name >> bytes;) {
       if (name == "anon" || name == "shmem") limit -= bytes;  // the rest can be dropped
     }
     least = std::min(least, std::max<int64_t>(limit, 0));
-  };
-  look();
-  for (const std::filesystem::path& part : path) {
-    folder /= part;
-    look();
-  }
+  });
   return least;
 }
 

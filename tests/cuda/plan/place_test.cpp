@@ -167,7 +167,7 @@ TEST_CASE("no copy destroys what an op still reads") {
     std::vector<size_t> some;
     for (int i = 0; i < count; ++i) {
       const int64_t bytes = 256 * std::uniform_int_distribution(1, 40)(random);
-      placement.ops.push_back({Home::Streamed, bytes, 0});
+      placement.ops.push_back({Home::Streamed, bytes});
       placement.streamed.push_back(static_cast<size_t>(i));
       if (std::uniform_int_distribution(0, 2)(random) > 0) some.push_back(static_cast<size_t>(i));
     }

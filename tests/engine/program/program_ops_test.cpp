@@ -319,7 +319,7 @@ TEST_CASE("the bytes read in a decode step count each chosen expert once") {
   const Program program = random_llama({.experts = config}).program();
   const int64_t one = program.weight_bytes(), row = 256 * 4;  // of the embedding
   const int64_t expert = int64_t{3} * 512 * 256 * 4 * 2;      // in both layers
-  // Of 8 experts a row leaves out 3/4, two rows 9/16.
+  // One row leaves out 3/4 of the 8 experts, and two rows leave out 9/16.
   CHECK(program.weight_bytes(2) == one + row + (8 * 7 - 2 * 16) * expert / 16);
   const int64_t all = one - 2 * expert + 8 * expert;
   CHECK(program.weight_bytes(1000) == all + 999 * row);
