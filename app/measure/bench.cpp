@@ -9,6 +9,7 @@
 #include "app/measure/bench_report.h"
 #include "app/measure/bench_steps.h"
 #include "app/model/device.h"
+#include "app/model/expert_use.h"
 #include "app/model/open.h"
 #include "app/program/command.h"
 #include "app/program/commands.h"
@@ -243,6 +244,7 @@ BenchReport measure_all(const BenchFlags& flags, const std::vector<BenchCase>& c
     if (!result.seconds.empty()) report.results.push_back(std::move(result));
     if (interrupted_by()) break;
   }
+  report.experts = executor->expert_use();
   if (!report.results.empty()) {
     progress.show("reading memory");
     report.bandwidth = measure_read_bandwidth(device, options.threads);
@@ -266,6 +268,7 @@ int bench(BenchFlags& flags) {
                   report.threads > 0 ? "machine with these threads" : "GPU's memory",
                   report.bandwidth / 1e9);
     out.write(text);
+    if (report.experts.all() > 0) out.write(expert_use_text(report.experts) + "\n");
   }
   return interrupted_by() ? 128 + interrupted_by() : 0;
 }

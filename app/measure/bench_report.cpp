@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "app/files/json.h"
+#include "app/model/expert_use.h"
 #include "engine/base/error.h"
 #include "engine/base/number_text.h"
 
@@ -106,6 +107,7 @@ Json to_json(const BenchReport& report) {
     if (r.flops > 0) row["flops_per_second"] = per_second(r.flops, r);
     json["results"].push_back(row);
   }
+  if (report.experts.all() > 0) json["experts"] = expert_use_json(report.experts);
   return json;
 }
 

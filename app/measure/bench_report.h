@@ -7,6 +7,7 @@
 
 #include "app/files/json_fwd.h"
 #include "app/terminal/table.h"
+#include "engine/step/backend.h"
 
 namespace skald {
 
@@ -40,6 +41,7 @@ struct BenchReport {
   int threads = 0;          // CPU threads; 0 on a GPU
   double load_seconds = 0;  // making the executor: uploads and allocations
   double bandwidth = 0;     // bytes per second that the same threads, or the GPU, read from memory
+  ExpertUse experts;        // of all tests
   std::vector<BenchResult> results;
 };
 

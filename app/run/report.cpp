@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "app/files/json.h"
+#include "app/model/expert_use.h"
 #include "engine/base/counted.h"
 #include "engine/base/error.h"
 #include "engine/base/size_text.h"
@@ -66,6 +67,7 @@ Json to_json(const RunReport& r, const Tokenizer& tokenizer) {
                {"stop", nullptr},
                {"timings", timings(r)},
                {"memory_bytes", r.memory_bytes}};
+  if (r.experts.all() > 0) json["experts"] = expert_use_json(r.experts);
   if (!r.generated.stop.empty()) json["stop"] = r.generated.stop;
   if (!r.reasoning.empty()) json["reasoning"] = r.reasoning;
   for (const ToolCall& call : r.calls) {
@@ -107,7 +109,9 @@ std::string stats_line(const RunReport& r) {
     line += number(", %.1f tok/s", r.generated.tokens_per_second());
     if (r.most_tokens > 0) {
       line += number(" (%.0f %%", 100 * r.generated.tokens_per_second() / r.most_tokens);
-      line += number(" of at most %.1f)", r.most_tokens);
+      line += r.experts.all() == 0
+                  ? number(" of at most %.1f)", r.most_tokens)
+                  : number(" of %.1f, for experts chosen at random)", r.most_tokens);
     }
     line += number(", %.1f GB/s", r.bytes_per_second() / 1e9);
     if (r.bandwidth > 0) {
@@ -115,6 +119,7 @@ std::string stats_line(const RunReport& r) {
       line += number(" of %.1f)", r.bandwidth / 1e9);
     }
   }
+  if (r.experts.all() > 0) line += "; " + expert_use_text(r.experts);
   return concat(line, "; ", size_text(r.memory_bytes), "; seed ", r.seed, "; ", r.device);
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "app/generate/generate.h"
+#include "engine/step/backend.h"
 
 namespace skald {
 
@@ -26,7 +27,8 @@ struct RunReport {
   int64_t bytes_per_token = 0;  // weights and KV cache read for one token
   int64_t memory_bytes = 0;     // needed, by the memory plan
   double most_tokens = 0;       // MemoryPlan::most_tokens()
-  double bandwidth = 0;         // read bandwidth in bytes per second; 0: not measured
+  ExpertUse experts;
+  double bandwidth = 0;  // read bandwidth in bytes per second; 0: not measured
 
   double bytes_per_second() const;
 };

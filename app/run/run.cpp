@@ -261,6 +261,7 @@ class Run {
     report_.load_seconds = std::chrono::duration<double>(Clock::now() - start_).count();
     try {
       report_.generated = generate(session, text, options);
+      report_.experts = executor_->expert_use();
       if (!flags_.json) answer.end(text);
     } catch (const Error& error) {
       if (cache_ && error.code() == Exit::Closed) cache_->save(session);

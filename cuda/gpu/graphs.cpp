@@ -31,15 +31,16 @@ cudaGraphExec_t captured_graph(Stream stream, const std::function<void()>& enque
 
 }  // namespace
 
-void Graphs::run(const GraphKey& key, Stream stream, const std::function<void()>& enqueue) {
+bool Graphs::run(const GraphKey& key, Stream stream, const std::function<void()>& enqueue) {
   Graph& graph = graphs_[key];
   if (!graph.warm) {
     enqueue();
     graph.warm = true;
-    return;
+    return false;
   }
   if (!graph.executable) capture(key, stream, enqueue);
   launch(key, stream);
+  return true;
 }
 
 bool Graphs::captured(const GraphKey& key) const {

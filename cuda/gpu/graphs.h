@@ -23,7 +23,8 @@ struct GraphKey {
 class Graphs {
  public:
   // `enqueue` launches the step's kernels on the stream. It is called if there is no graph yet.
-  void run(const GraphKey& key, Stream stream, const std::function<void()>& enqueue);
+  // Returns true if a graph was launched, false if the kernels were.
+  bool run(const GraphKey& key, Stream stream, const std::function<void()>& enqueue);
 
   // The second half of run() in two calls: capture() if captured() is false, then launch().
   bool captured(const GraphKey& key) const;

@@ -39,6 +39,10 @@ struct HostShare {
 struct HostPart {
   std::vector<size_t> ops;
   int64_t bytes = 0;
+  // Experts with a cache. Of the chosen ones that it does not have, the link brings this share to
+  // the cache while the CPU computes the others.
+  std::vector<size_t> shared;
+  double copied = 1;
 };
 HostPart host_part(const FusedProgram& fused, const Placement& placement, const HostShare& share);
 

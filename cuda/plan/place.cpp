@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cuda/kernels/experts/experts_cache.h"
 #include "cuda/kernels/tiles/row_lengths.h"
 #include "cuda/plan/sizes.h"
 #include "engine/base/error.h"
@@ -114,6 +115,33 @@ void stream_share(const std::vector<size_t>& ops, double share, Placement& place
   }
 }
 
+// The host has all experts of these ops. A share of them does not fit in the caches, which have
+// equally many slots of each layer, or one more.
+void cache_experts(const FusedProgram& fused, const std::vector<size_t>& ops, double share,
+                   Placement& placement) {
+  double owed = 0;
+  int64_t states = 0;
+  for (size_t i : ops) {
+    OpPlace& op = placement.ops[i];
+    const int count = std::get<FusedExperts>(fused.ops[i].op).spec.count;
+    owed += (1 - share) * count;
+    op.home = Home::Streamed;
+    op.cached = std::clamp(static_cast<int>(owed), 0, count - 1);
+    owed -= op.cached;
+    op.cache = placement.caches;
+    const int64_t cached = op.bytes / count * op.cached;
+    const double left = 1 - static_cast<double>(op.cached) / count;
+    placement.caches += cached;
+    states += op.cached > 0 ? padded(cache_state_size(count, op.cached) * 4) : 0;
+    placement.streamed.push_back(i);
+    placement.device -= op.bytes;
+    placement.host += op.bytes;
+    placement.streamed_bytes += op.bytes - cached;
+    placement.row_bytes += static_cast<int64_t>(left * static_cast<double>(op.row_bytes));
+  }
+  placement.caches += states;
+}
+
 // The ops that may be streamed. Experts go first: a row needs few of them.
 struct Streamable {
   std::vector<size_t> experts, others;
@@ -131,9 +159,10 @@ struct Streamable {
   }
 
   // Streams this share of all bytes.
-  Placement place(double share, Placement placement) const {
+  Placement place(const FusedProgram& fused, double share, bool caches, Placement placement) const {
     const double first = std::min(share, experts_share);
-    if (first > 0) stream_share(experts, first / experts_share, placement);
+    if (first > 0 && caches) cache_experts(fused, experts, first / experts_share, placement);
+    if (first > 0 && !caches) stream_share(experts, first / experts_share, placement);
     if (share > first) stream_share(others, (share - first) / (1 - experts_share), placement);
     std::sort(placement.streamed.begin(), placement.streamed.end());
     place_slots(placement);
@@ -190,7 +219,7 @@ Placement place_weights(const FusedProgram& fused, const PlaceRequest& request) 
     all.device += padded(static_cast<int64_t>(rope.inv_freq.size()) * 4);
   }
   const auto fits = [&](const Placement& placement) {
-    return !request.room || placement.device + placement.slots <= *request.room;
+    return !request.room || placement.on_device() <= *request.room;
   };
   const double resident = request.share.value_or(1);
   if (resident >= 1 && fits(all)) return all;
@@ -202,18 +231,21 @@ Placement place_weights(const FusedProgram& fused, const PlaceRequest& request) 
     all.host += op.bytes;
   }
   const Streamable streamable(fused, all.ops);
-  if (resident < 1) return streamable.place(1 - resident, all);
+  const auto place = [&](double share) {
+    return streamable.place(fused, share, request.caches, all);
+  };
+  if (resident < 1) return place(1 - resident);
   // The smallest share that fits, in two passes.
   constexpr int kCoarse = 16, kFine = 16;
   for (int coarse = 0; coarse <= kCoarse; ++coarse) {
-    if (!fits(streamable.place(static_cast<double>(coarse) / kCoarse, all))) continue;
+    if (!fits(place(static_cast<double>(coarse) / kCoarse))) continue;
     for (int fine = coarse > 0 ? 1 - kFine : 0; fine <= 0; ++fine) {
       const double share = (coarse + static_cast<double>(fine) / kFine) / kCoarse;
-      Placement placement = streamable.place(share, all);
+      Placement placement = place(share);
       if (fits(placement)) return placement;
     }
   }
-  return streamable.place(1, all);
+  return place(1);
 }
 
 std::vector<CopyTime> copy_times(const Placement& placement, const std::vector<size_t>& ops) {

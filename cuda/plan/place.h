@@ -4,8 +4,10 @@
 //     before it compute. The slots of ops that follow one another lie side by side; later ops use
 //     the same memory again.
 //   - InPlace: kernels read the few rows that they need over the link.
-// Pure functions of sizes. A placement changes speed and, as long as the GPU alone computes, no
-// digit of a result.
+// Of a layer's experts some may also lie in the GPU's memory, in a cache of slots: steps of few
+// rows find the experts there that were used last (cuda/kernels/experts/experts_cache.h). Pure
+// functions of sizes. A placement changes speed and, as long as the GPU alone computes, no digit of
+// a result.
 #pragma once
 
 #include <cstdint>
@@ -30,6 +32,8 @@ struct OpPlace {
   int64_t bytes = 0;      // of the matrices
   int64_t slot = 0;       // Streamed: where they begin in the slots' memory
   int64_t row_bytes = 0;  // what one row reads of them: of experts the chosen ones
+  int cached = 0;         // Streamed experts: slots of their cache
+  int64_t cache = 0;      // where the slots begin in the caches' memory
 };
 
 struct Placement {
@@ -37,11 +41,13 @@ struct Placement {
   std::vector<size_t> streamed;  // the streamed ops in their order
   int64_t device = 0;            // bytes of weights that stay in the GPU's memory
   int64_t slots = 0;             // bytes of the memory that the slots share
+  int64_t caches = 0;            // bytes of the experts' caches: all slots, then all states
   int64_t host = 0;              // bytes of weights in the host's memory
   int64_t streamed_bytes = 0;    // the part of `host` that is copied
-  int64_t row_bytes = 0;         // what one row reads of that
+  int64_t row_bytes = 0;         // what one row reads of that, if it chooses experts at random
 
   bool streams() const { return !streamed.empty(); }
+  int64_t on_device() const { return device + slots + caches; }
   Home home(size_t op) const { return ops.empty() ? Home::Device : ops[op].home; }
 };
 
@@ -50,6 +56,9 @@ struct PlaceRequest {
   // The share of the streamable bytes that stays in the GPU's memory, whatever the room; empty: as
   // much as fits.
   std::optional<double> share;
+  // Experts in the GPU's memory are a cache of those on the host, which then has all. Otherwise the
+  // host has the others alone.
+  bool caches = true;
 };
 // If the room is too small for any placement, the result is the one that needs the least.
 Placement place_weights(const FusedProgram& fused, const PlaceRequest& request);

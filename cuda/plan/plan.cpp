@@ -14,7 +14,8 @@ constexpr int64_t kReserveBytes = 384 << 20;
 // Loading needs its buffers only before graphs and cuBLAS take memory from the reserve.
 static_assert(kLoadingBytes < kReserveBytes);
 constexpr std::string_view kCopyPart = "16-bit copy", kExpandedPart = "16-bit rows",
-                           kWeightPart = "weights", kSlotPart = "slots for streamed weights";
+                           kWeightPart = "weights", kSlotPart = "slots for streamed weights",
+                           kCachePart = "cache of experts";
 // A context that nobody asks for is at most this, if weights have to leave the GPU's memory.
 constexpr int64_t kContextBesideWeights = 4096;
 // Weights leave the GPU's memory if a text that is asked for, or this context, would not fit
@@ -51,7 +52,8 @@ SizeOptions size_options(const FusedProgram& fused, const RunOptions& options,
 namespace {
 
 // What a plan does with the memory that is there.
-enum class Use : uint8_t { Resident, Copies, Streamed };
+// Cached: experts in the GPU's memory are a cache of those on the host (PlaceRequest::caches).
+enum class Use : uint8_t { Resident, Copies, Streamed, Cached };
 
 int64_t part_bytes(const MemoryPlan& plan, std::string_view name) {
   int64_t bytes = 0;
@@ -80,8 +82,9 @@ std::vector<MemoryPart> other_parts(const FusedProgram& fused, const Sizes& s) {
   return parts;
 }
 
-std::vector<MemoryPart> weight_parts(const Placement& placement) {
+std::vector<MemoryPart> weight_parts(const Placement& placement, bool cached) {
   std::vector<MemoryPart> parts = {{kWeightPart, placement.device}};
+  if (cached) parts.push_back({kCachePart, placement.caches});
   if (placement.slots > 0) parts.push_back({kSlotPart, placement.slots});
   if (placement.host > 0) {
     parts.push_back({"weights on the host", placement.host, false, true});
@@ -113,7 +116,7 @@ MemoryPlan plan_with(Use use, const FusedProgram& fused, const RunOptions& optio
   request.cap = options.memory;
   request.host_available = gpu.host_bytes / options.executors;
   const int64_t usable = usable_bytes(request.device, request.cap);
-  const bool streams = use == Use::Streamed;
+  const bool streams = use == Use::Streamed || use == Use::Cached;
   if (streams) {
     const int64_t tokens = pages_for(options.tokens) * kPageTokens;
     request.context_beside_weights = std::max(kContextBesideWeights, tokens);
@@ -129,9 +132,9 @@ MemoryPlan plan_with(Use use, const FusedProgram& fused, const RunOptions& optio
     if (streams) {
       int64_t room = usable;
       for (const MemoryPart& part : others) room -= std::min(room, part.bytes);
-      placement = place_weights(fused, {room, resident_share(options, model)});
+      placement = place_weights(fused, {room, resident_share(options, model), use == Use::Cached});
     }
-    std::vector<MemoryPart> parts = weight_parts(placement);
+    std::vector<MemoryPart> parts = weight_parts(placement, use == Use::Cached);
     parts.insert(parts.end(), others.begin(), others.end());
     return parts;
   };
@@ -140,6 +143,19 @@ MemoryPlan plan_with(Use use, const FusedProgram& fused, const RunOptions& optio
   plan.row_copied = placement.row_bytes;
   plan.link = gpu.link_bytes_per_second;
   return plan;
+}
+
+// A cache needs room for all experts on the host.
+MemoryPlan streamed_plan(const FusedProgram& fused, const RunOptions& options,
+                         const ModelConfig& model, const DeviceInfo& gpu) {
+  const bool experts = std::any_of(fused.ops.begin(), fused.ops.end(), [](const FusedOp& op) {
+    return std::holds_alternative<FusedExperts>(op.op);
+  });
+  if (experts) {
+    const MemoryPlan plan = plan_with(Use::Cached, fused, options, model, gpu);
+    if (plan.fits_host()) return plan;
+  }
+  return plan_with(Use::Streamed, fused, options, model, gpu);
 }
 
 MemoryPlan resident_plan(const FusedProgram& fused, const RunOptions& options,
@@ -167,7 +183,7 @@ MemoryPlan plan_memory(const FusedProgram& fused, const RunOptions& options,
            "--prefill-copy on copies weights that lie in the GPU's memory alone; leave "
            "out --gpu-layers or --prefill-copy");
     }
-    return plan_with(Use::Streamed, fused, options, model, gpu);
+    return streamed_plan(fused, options, model, gpu);
   }
   MemoryPlan plan = resident_plan(fused, options, model, gpu);
   if (share || copies) return plan;
@@ -175,22 +191,28 @@ MemoryPlan plan_memory(const FusedProgram& fused, const RunOptions& options,
   const bool short_of_room =
       plan.context_by == MemoryPlan::ContextBy::Memory && plan.context < least;
   if (plan.fits() && !short_of_room) return plan;
-  MemoryPlan streamed = plan_with(Use::Streamed, fused, options, model, gpu);
+  MemoryPlan streamed = streamed_plan(fused, options, model, gpu);
   return streamed.fits() || !plan.fits() ? streamed : plan;
 }
 
-bool has_copies(const MemoryPlan& plan) {
+namespace {
+
+bool has_part(const MemoryPlan& plan, std::string_view name) {
   return std::any_of(plan.parts.begin(), plan.parts.end(),
-                     [](const MemoryPart& part) { return part.name == kCopyPart; });
+                     [name](const MemoryPart& part) { return part.name == name; });
 }
 
+}  // namespace
+
+bool has_copies(const MemoryPlan& plan) { return has_part(plan, kCopyPart); }
+
 int64_t weight_room(const MemoryPlan& plan) {
-  return part_bytes(plan, kWeightPart) + part_bytes(plan, kSlotPart);
+  return part_bytes(plan, kWeightPart) + part_bytes(plan, kSlotPart) + part_bytes(plan, kCachePart);
 }
 
 PlaceRequest planned_place(const MemoryPlan& plan, const RunOptions& options,
                            const ModelConfig& model) {
-  return {weight_room(plan), resident_share(options, model)};
+  return {weight_room(plan), resident_share(options, model), has_part(plan, kCachePart)};
 }
 
 PlannedStep planned_step(const FusedProgram& fused, const RunOptions& options,

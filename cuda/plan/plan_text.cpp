@@ -61,7 +61,9 @@ std::string entry_text(const FusedProgram& fused, const StepEntry& entry) {
       [](const CombineEntry&) { return std::string("combine"); },
       [](const CopyEntry&) { return std::string(); },  // belongs to another op
       [](const AwaitEntry&) { return std::string("copy"); },
-      [](const HostEntry&) { return std::string("CPU"); }};
+      [](const HostEntry&) { return std::string("CPU"); },
+      [](const CacheEntry&) { return std::string("choose_slots + move_experts"); },
+      [](const HostExpertsEntry&) { return std::string("CPU"); }};
   return std::visit(text, entry.kind);
 }
 

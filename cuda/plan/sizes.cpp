@@ -67,6 +67,8 @@ ExpertSizes expert_sizes(const FusedProgram& fused, const SizeOptions& options) 
     grow(sizes.logits, rows * experts->spec.count * 4);
     grow(sizes.choices, places * 4);
     grow(sizes.begins, (int64_t{experts->spec.count} + 1) * 4);
+    grow(sizes.slots, int64_t{experts->spec.count} * 4);
+    grow(sizes.moves, (int64_t{experts->spec.count} * 2 + 2) * 4);
     grow(sizes.tickets, std::max(route_tickets(rows), row_sum_tickets(dim)) * 4);
     grow(sizes.gated, places * ffn_dim * fused.element);
     if (stacks.size() > 2) grow(sizes.pairs, places * 2 * ffn_dim * fused.element);

@@ -60,6 +60,8 @@ struct ExpertSizes {
   int64_t logits = 0;   // [rows, count], float
   int64_t choices = 0;  // each of four lists: one number per row and chosen expert
   int64_t begins = 0;   // [count + 1]
+  int64_t slots = 0;    // [count]: ChooseSlotsLaunch::slots
+  int64_t moves = 0;    // [2 + 2 * count]: ChooseSlotsLaunch::moves
   int64_t tickets = 0;
   int64_t gated = 0;     // [places, ffn_dim]
   int64_t pairs = 0;     // [places, 2 * ffn_dim], if gate and up are two stacks
@@ -67,7 +69,8 @@ struct ExpertSizes {
   int64_t expanded = 0;  // all experts' weights of the largest stack in 16 bits; 0: no room
 
   int64_t lists() const {
-    return padded(logits) + 4 * padded(choices) + padded(begins) + padded(tickets);
+    return padded(logits) + 4 * padded(choices) + padded(begins) + padded(tickets) + padded(slots) +
+           padded(moves);
   }
   int64_t rows() const { return padded(gated) + padded(pairs) + padded(sums) + padded(expanded); }
 };

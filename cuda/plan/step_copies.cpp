@@ -36,9 +36,16 @@ bool StepPlanner::reads_in_place(size_t op) const {
   });
 }
 
-std::vector<size_t> StepPlanner::host_ops() const {
+// Where kernels do not read experts in their slots, the CPU computes all of a layer's experts.
+HostPart StepPlanner::host_part() const {
   if (kind_.head || kind_.rows > kMostHostRows) return {};
-  return host_part(fused_, setting_.placement, setting_.host).ops;
+  HostPart part = cuda::host_part(fused_, setting_.placement, setting_.host);
+  const auto whole = std::stable_partition(part.shared.begin(), part.shared.end(),
+                                           [&](size_t op) { return reads_in_place(op); });
+  part.ops.insert(part.ops.end(), whole, part.shared.end());
+  part.shared.erase(whole, part.shared.end());
+  std::sort(part.ops.begin(), part.ops.end());
+  return part;
 }
 
 std::vector<CopyTime> StepPlanner::plan_copies() const {
@@ -51,7 +58,11 @@ std::vector<CopyTime> StepPlanner::plan_copies() const {
 }
 
 bool StepPlanner::is_on_host(size_t op) const {
-  return std::binary_search(on_host_.begin(), on_host_.end(), op);
+  return std::binary_search(host_.ops.begin(), host_.ops.end(), op);
+}
+
+bool StepPlanner::is_shared(size_t op) const {
+  return std::binary_search(host_.shared.begin(), host_.shared.end(), op);
 }
 
 bool StepPlanner::is_copied(size_t op) const {

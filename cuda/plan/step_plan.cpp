@@ -76,7 +76,7 @@ StepPlanner::StepPlanner(const FusedProgram& fused, const PlanSetting& setting,
       dependent_(setting.dependent && kind.decode),
       paired_(pairs_blocks(fused)),
       mixed_(mixed_formats(fused)),
-      on_host_(host_ops()),
+      host_(host_part()),
       copies_(plan_copies()) {}
 
 StepPlan StepPlanner::run() {
@@ -167,7 +167,10 @@ void StepPlanner::add(const FusedExperts& op) {
   emit(RouteEntry(), dependent_);
   if (kind_.rows > 1) emit(SortChoicesEntry(), dependent_);
   const bool in_place = reads_in_place(at_);
-  bool early_before = false;
+  const bool cached = in_place && setting_.placement.ops[at_].cached > 0;
+  const bool shared = cached && is_shared(at_);
+  if (cached) emit(CacheEntry{shared ? host_.copied : 1, shared}, false);
+  bool sums = false, early_before = false;
   for (size_t i = 0; i < stacks.size(); ++i) {
     using Kind = BufferName::Kind;
     const bool down = i + 1 == stacks.size();
@@ -194,11 +197,13 @@ void StepPlanner::add(const FusedExperts& op) {
     }
     const bool plain_sum = op.adds && op.expert_scale == WeightId::None;
     entry.sums = down && plain_sum && one_kernel_sums(entry.shape, routing, *entry.kernel);
-    const bool sums = entry.sums;
+    sums = entry.sums;
     emit(entry, dependent_);
-    if (sums) return;
   }
-  emit(CombineEntry(), dependent_);
+  if (!sums) emit(CombineEntry(), dependent_);
+  if (!shared) return;
+  emit(HostExpertsEntry(), false);
+  plan_.waits = true;
 }
 
 }  // namespace skald::cuda

@@ -72,6 +72,15 @@ struct HostEntry {
   bool copy;
 };
 
+// Before the products of experts with a cache: chosen experts get slots, and this share of those
+// that have none is copied. for_cpu: the CPU computes the others.
+struct CacheEntry {
+  double copied;
+  bool for_cpu;
+};
+// After the products: the CPU computes its part of the chosen experts, and the GPU adds the result.
+struct HostExpertsEntry {};
+
 // hidden = scale * the tokens' rows
 struct EmbedEntry {
   bool tiles;  // the matrix is in tiles of a block format
@@ -159,7 +168,7 @@ struct ExpertsEntry {
   size_t stack;  // index into FusedProgram::stacks()
   ExpertsShape shape;
   BufferName in, out;
-  bool in_place = false;  // reads the chosen experts from the host's memory
+  bool in_place = false;  // reads the chosen experts where they lie: in a cache, or on the host
   bool sums = false;      // ExpertsSum: the kernel also sums the experts on the residual stream
 };
 struct ExpertsGateEntry {};
@@ -170,7 +179,7 @@ using EntryKind =
                  BiasEntry, PostNormEntry, CapEntry, RowGateEntry, QkNormEntry, RopeAppendEntry,
                  AttentionEntry, DeltaEntry, GatedActEntry, GatedPartEntry, SumOfNormsEntry,
                  RouteEntry, SortChoicesEntry, ExpertsEntry, ExpertsGateEntry, CombineEntry,
-                 CopyEntry, AwaitEntry, HostEntry>;
+                 CopyEntry, AwaitEntry, HostEntry, CacheEntry, HostExpertsEntry>;
 
 struct StepEntry {
   size_t op;               // index into FusedProgram::ops
@@ -222,10 +231,10 @@ struct StepPlan {
   // those of the next step of this kind.
   std::vector<size_t> begun;
 
-  bool waits = false;  // the host waits while the step runs
+  bool waits = false;  // the CPU computes a part of the step
 
   bool copies() const { return !begun.empty(); }
-  bool can_be_graph() const { return !waits && !copies(); }
+  bool can_be_graph() const { return !copies(); }
 };
 StepPlan plan_step(const FusedProgram& fused, const PlanSetting& setting, const StepKind& kind);
 

@@ -66,11 +66,12 @@ class StepPlanner {
   bool next_takes_prepared(ActId from) const;
 
   // In step_copies.cpp.
-  std::vector<size_t> host_ops() const;
+  HostPart host_part() const;
   std::vector<CopyTime> plan_copies() const;
   bool reads_in_place(size_t op) const;
   bool is_copied(size_t op) const;
   bool is_on_host(size_t op) const;
+  bool is_shared(size_t op) const;
 
   size_t emit(EntryKind kind, bool dependent);
   void connect(EdgeKind kind, size_t from, size_t to);
@@ -89,7 +90,7 @@ class StepPlanner {
   const bool dependent_;                                // this step's launches are dependent
   const bool paired_;                                   // GemvPart::paired
   const std::optional<std::pair<DType, DType>> mixed_;  // formats of the first pair of pieces
-  const std::vector<size_t> on_host_;                   // ops that the CPU computes
+  const HostPart host_;                                 // what the CPU computes
   const std::vector<CopyTime> copies_;
   StepPlan plan_;
   size_t at_ = 0;             // index of the op that is being planned

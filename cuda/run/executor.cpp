@@ -77,7 +77,8 @@ class CudaExecutor final : public Executor {
         sizes_(fused_, planned_size(size_options(fused_, options, device_), plan_,
                                     planned_place(plan_, options, model.config), attention_code_)),
         loaded_(bound(fused_, plan_.context), sizes_, stream_, options.loading),
-        copies_(sizes_.placement, loaded_, stream_),
+        caches_(fused_, sizes_.placement, loaded_, stream_),
+        copies_(sizes_.placement, loaded_, caches_, stream_),
         pool_(sizes_.pages, sizes_.slots),
         cache_(sizes_.cache(), "the key-value cache"),
         states_(sizes_.states(), "the recurrent states"),
@@ -86,8 +87,8 @@ class CudaExecutor final : public Executor {
         step_(sizes_.step, options.reproducible),
         logits_(sizes_.logits, "logits"),
         host_(make_host_ops(host_parts(), options, stream_)),
-        ops_({fused_, sizes_, loaded_, copies_, host_.get(), step_, acts_, cache_, states_, logits_,
-              observer_},
+        ops_({fused_, sizes_, loaded_, copies_, caches_, host_.get(), step_, acts_, cache_, states_,
+              logits_, observer_},
              {gpu_, attention_code_, dependent_launches(switches, gpu_), switches.clusters,
               options.reproducible,
               measure_host(host_parts(), host_.get(), copies_, plan_, switches.cpu_takes_all)},
@@ -117,6 +118,7 @@ class CudaExecutor final : public Executor {
     SKALD_CUDA(cudaSetDevice(device_.index));
     return clock_.seconds();
   }
+  ExpertUse expert_use() override { return caches_.use(); }
   int64_t logit_rows() const override { return sizes_.logit_rows; }
   int64_t cache_bytes_per_token() const override { return sizes_.page / kPageTokens; }
   DType cache_type() const override { return sizes_.cache_type; }
@@ -298,7 +300,8 @@ class CudaExecutor final : public Executor {
     for (const Sequence* sequence : sequences) deepest = std::max(deepest, sequence->length() + 1);
     const GraphKey kind{rows, decode_depth(deepest)};
     if (observer_ || !graphs_.captured(kind) || rows > logit_rows() ||
-        !sampler_.picks_at_once(requests) || !have_room(sequences, pool_, context())) {
+        !sampler_.picks_at_once(requests) || !have_room(sequences, pool_, context()) ||
+        ops_.needs_host({rows, true, kind.depth})) {
       return false;
     }
     const bool greedy = sampler_.all_greedy(requests);
@@ -330,6 +333,7 @@ class CudaExecutor final : public Executor {
     sampler_.set(requests, step_.next_rows(next_, rows_), stream_);
     decode_ = true;
     clock_.begin(stream_);
+    caches_.will_change();
     pick_graphs_.launch({rows, admitted_depth(), sampler_.all_greedy(requests)}, stream_);
     clock_.end(stream_);
     first_logit_row_ = 0;
@@ -349,7 +353,11 @@ class CudaExecutor final : public Executor {
     const int depth = admitted_depth();
     const StepOps::Rows all = {rows, decode_, depth, false, static_cast<int>(step.size())};
     if (decode_ && !observer_ && switches_.graphs && ops_.can_be_graph(all)) {
-      graphs_.run({rows, depth}, stream_, [&] { ops_.run({rows, true, depth}); });
+      caches_.will_change();
+      const bool launched = graphs_.run({rows, depth}, stream_, [&] {
+        ops_.run({rows, true, depth});
+      });
+      if (launched && ops_.needs_host(all)) ops_.serve(all);
     } else {
       ops_.run(all);
     }
@@ -458,6 +466,7 @@ class CudaExecutor final : public Executor {
   EventOwner enqueued_;
   StepClock clock_;
   LoadedModel loaded_;
+  ExpertCaches caches_;
   WeightCopies copies_;
 
   PagePool pool_;

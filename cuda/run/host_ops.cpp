@@ -1,10 +1,12 @@
 #include "cuda/run/host_ops.h"
 
+#include <hwy/cache_control.h>
+
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 
 #include "cuda/gpu/check.h"
-#include "cuda/kernels/pointwise/pointwise.h"
 #include "engine/cpu/machine.h"
 #include "engine/cpu/plan.h"
 
@@ -34,7 +36,7 @@ HostOps::HostOps(const Parts& parts, int threads, Stream stream)
       program_(parts.fused.program),
       ops_(parts.fused.ops.size()),
       file_bytes_left_(cpu::lockable_memory()) {
-  int64_t in_bytes = 0, out_bytes = 0;
+  int64_t in_bytes = 0, out_bytes = 0, used = 0;
   for (size_t op : p_.placement.streamed) {
     std::optional<HostOp> host = host_op(p_.fused, op);
     const auto* linear = std::get_if<FusedLinear>(&p_.fused.ops[op].op);
@@ -45,6 +47,7 @@ HostOps::HostOps(const Parts& parts, int threads, Stream stream)
     for (const HostOp::Out& each : host->out) out += row_bytes(each.device);
     in_bytes = std::max(in_bytes, in);
     out_bytes = std::max(out_bytes, out);
+    if (experts) used = std::max<int64_t>(used, experts->spec.used);
     ops_[op] = std::move(host);
     any_ = true;
   }
@@ -53,6 +56,10 @@ HostOps::HostOps(const Parts& parts, int threads, Stream stream)
   row_ops_ = std::make_unique<cpu::RowOps>(program_, *kernels_, kMostHostRows);
   in_ = PinnedMemory(kMostHostRows * in_bytes, "rows that the CPU computes");
   out_ = PinnedMemory(kMostHostRows * out_bytes, "rows that the CPU computes");
+  chosen_ = PinnedMemory(kMostHostRows * used * 4, "experts' choices");
+  weights_ = PinnedMemory(kMostHostRows * used * 4, "experts' choices");
+  turns_ = PinnedMemory((2 * std::ssize(ops_) + 1) * 4, "requests to the CPU");
+  std::fill_n(turns_.as<uint32_t>(), 2 * ops_.size() + 1, 0u);
 }
 
 // Matrices of 16 bits are read where they wait to be copied. Tiles of a block format are for the
@@ -151,30 +158,89 @@ void HostOps::compute(size_t op, int rows) {
   }
 }
 
-void HostOps::run(size_t op, int rows) {
-  const HostOp& host = *ops_[op];
-  const auto device = [&](ActId id) { return p_.acts[static_cast<size_t>(id)].as<std::byte>(); };
+CpuTurn HostOps::turn(size_t op) const {
+  auto* const words = turns_.as<uint32_t>();
+  return {reinterpret_cast<Request*>(words + 2 * op), words + 2 * op + 1, words + 2 * ops_.size()};
+}
+
+void HostOps::send(size_t op, int rows) {
+  SendRowsLaunch launch = {};
   std::byte* at = in_.as<std::byte>();
-  for (ActId id : host.in) {
+  for (ActId id : ops_[op]->in) {
     const int64_t bytes = rows * row_bytes(id);
-    SKALD_CUDA(cudaMemcpyAsync(at, device(id), static_cast<size_t>(bytes), cudaMemcpyDeviceToHost,
-                               stream_));
+    launch.copies[launch.count++] = {act(id), at, bytes};
     at += bytes;
   }
-  SKALD_CUDA(cudaEventRecord(arrived_, stream_));
-  SKALD_CUDA(cudaEventSynchronize(arrived_));
+  launch.turn = turn(op);
+  launch_send_rows(launch, stream_);
+}
+
+void HostOps::receive(size_t op, int rows) {
+  ReceiveRowsLaunch launch = {};
+  const std::byte* at = out_.as<std::byte>();
+  for (const HostOp::Out& out : ops_[op]->out) {
+    const int64_t bytes = rows * row_bytes(out.device);
+    launch.copies[launch.count++] = {at, act(out.device), bytes};
+    at += bytes;
+  }
+  launch.turn = turn(op);
+  launch_receive_rows(launch, stream_);
+}
+
+ChooseSlotsLaunch::ForCpu HostOps::choice(size_t op, int rows) const {
+  const ActId in = std::get<FusedExperts>(p_.fused.ops[op].op).norm.out;
+  return {
+      act(in), rows * row_bytes(in), in_.as<void>(), chosen_.as<int32_t>(), weights_.as<float>(),
+      turn(op)};
+}
+
+void HostOps::receive_sum(size_t op, int rows, const int32_t* asked) {
+  const auto& experts = std::get<FusedExperts>(p_.fused.ops[op].op);
+  launch_receive_sum({out_.as<float>(), static_cast<float*>(act(experts.out)), experts.scale,
+                      rows * p_.fused.cols(experts.out), asked, turn(op)},
+                     stream_);
+}
+
+// A kernel that has failed sends no request, so the stream is asked now and then.
+Request HostOps::wait_for_request(size_t op) const {
+  constexpr int kSpins = 1 << 16;
+  const std::atomic_ref<Request> request(*turn(op).request);
+  for (;;) {
+    for (int i = 0; i < kSpins; ++i) {
+      const Request sent = request.load(std::memory_order_acquire);
+      if (sent != Request::None) return sent;
+      hwy::Pause();
+    }
+    const cudaError_t status = cudaStreamQuery(stream_);
+    if (status != cudaErrorNotReady) SKALD_CUDA(status);
+    check(status != cudaSuccess || request.load() != Request::None, "a step sends its requests");
+  }
+}
+
+void HostOps::serve(size_t op, int rows, bool chosen) {
+  const Request sent = wait_for_request(op);
+  *turn(op).request = Request::None;
+  if (sent == Request::Nothing) return;
+  if (chosen) {
+    compute_chosen(op, rows);
+  } else {
+    compute_rows(op, rows);
+  }
+  std::atomic_ref(*turn(op).answer).store(1, std::memory_order_release);
+}
+
+void HostOps::compute_rows(size_t op, int rows) {
   const auto type = [&](ActId id) {
     return row_bytes(id) == 4 * p_.fused.cols(id) ? DType::F32 : p_.fused.type;
   };
-  at = in_.as<std::byte>();
-  for (ActId id : host.in) {
+  std::byte* at = in_.as<std::byte>();
+  for (ActId id : ops_[op]->in) {
     info(type(id)).decode_row(at, row_ops_->data(id), rows * p_.fused.cols(id));
     at += rows * row_bytes(id);
   }
   compute(op, rows);
   at = out_.as<std::byte>();
-  for (const HostOp::Out& out : host.out) {
-    std::byte* const first = at;
+  for (const HostOp::Out& out : ops_[op]->out) {
     const DTypeInfo& as = info(type(out.device));
     for (int row = 0; row < rows; ++row) {
       for (ActId part : out.parts) {
@@ -183,8 +249,27 @@ void HostOps::run(size_t op, int rows) {
         at += cols * as.block_bytes;
       }
     }
-    launch_fetch(first, device(out.device), at - first, stream_);
   }
+}
+
+void HostOps::compute_chosen(size_t op, int rows) {
+  const Experts* experts = nullptr;
+  for (size_t i = ops_[op]->first; !experts; ++i) {
+    experts = std::get_if<Experts>(&program_.ops[i]);
+  }
+  info(p_.fused.type)
+      .decode_row(in_.as<std::byte>(), row_ops_->data(experts->in),
+                  rows * p_.fused.cols(experts->in));
+  row_ops_->run(*experts, rows, {chosen_.as<int32_t>(), weights_.as<float>()});
+  std::copy_n(row_ops_->data(experts->out), rows * p_.fused.cols(experts->out), out_.as<float>());
+}
+
+void HostOps::abort() {
+  if (!any_) return;
+  auto* const words = turns_.as<uint32_t>();
+  std::atomic_ref(words[2 * ops_.size()]).store(1, std::memory_order_release);
+  cudaStreamSynchronize(stream_);
+  std::fill_n(words, 2 * ops_.size() + 1, 0u);
 }
 
 // Copies from ordinary memory let the host wait, so the CPU could not compute beside them.
@@ -207,8 +292,9 @@ HostShare measure_host(const HostOps::Parts& parts, HostOps* host, WeightCopies&
   }
   HostShare share = host->measure(copies);
   if (cpu_takes_all) share.link = 0;
-  const int64_t bytes = host_part(parts.fused, parts.placement, share).bytes;
-  plan.cpu = bytes > 0 ? share.cpu : 0;
+  const HostPart part = host_part(parts.fused, parts.placement, share);
+  const int64_t bytes = part.bytes;
+  plan.cpu = bytes > 0 || !part.shared.empty() ? share.cpu : 0;
   plan.link = bytes < parts.placement.streamed_bytes ? share.link : 0;
   return share;
 }

@@ -1,5 +1,8 @@
 // Computes fused ops on the CPU, with weights that lie in the host's memory (cuda/plan/host_op.h).
-// A call brings the op's input from the GPU, waits for it, computes, and sends the result back.
+// For each op, kernels send the rows to the host and wait for its answer; serve() waits for the
+// rows, computes and answers (cuda/kernels/host_rows/host_rows.h). The kernels can be a part of a
+// captured graph. A step's ops are served in the order of the kernels, before anything waits for
+// the GPU.
 #pragma once
 
 #include <memory>
@@ -8,6 +11,7 @@
 
 #include "cuda/gpu/handles.h"
 #include "cuda/gpu/memory.h"
+#include "cuda/kernels/experts/experts_cache.h"
 #include "cuda/load/loaded_model.h"
 #include "cuda/plan/host_op.h"
 #include "cuda/run/weight_copies.h"
@@ -31,7 +35,18 @@ class HostOps {
   // Which ops the CPU can compute, and how fast it and the link are at the same time.
   HostShare measure(WeightCopies& copies);
 
-  void run(size_t op, int rows);
+  // Enqueue the kernels of an op that the CPU computes.
+  void send(size_t op, int rows);
+  void receive(size_t op, int rows);
+  // The same for experts with a cache, of which the CPU computes a part. choose_slots sends the
+  // rows; `asked` is the first of ChooseSlotsLaunch::moves.
+  ChooseSlotsLaunch::ForCpu choice(size_t op, int rows) const;
+  void receive_sum(size_t op, int rows, const int32_t* asked);
+
+  // chosen: the CPU computes a part of the op's experts.
+  void serve(size_t op, int rows, bool chosen);
+  // Lets the kernels of a step that has failed end, and waits for them.
+  void abort();
 
  private:
   // Both list where the CPU finds an op's matrices, in their order.
@@ -45,6 +60,11 @@ class HostOps {
   std::vector<Found> find(size_t op, const FusedExperts& experts) const;
   bool take(const std::vector<Found>& weights);
   void compute(size_t op, int rows);
+  void compute_rows(size_t op, int rows);
+  void compute_chosen(size_t op, int rows);
+  Request wait_for_request(size_t op) const;
+  CpuTurn turn(size_t op) const;
+  void* act(ActId id) const { return p_.acts[static_cast<size_t>(id)].as<void>(); }
   int64_t row_bytes(ActId id) const { return p_.fused.row_bytes(id); }
 
   Parts p_;
@@ -56,7 +76,8 @@ class HostOps {
   std::unique_ptr<cpu::Kernels> kernels_;
   std::unique_ptr<cpu::RowOps> row_ops_;
   PinnedMemory in_, out_;
-  EventOwner arrived_;
+  PinnedMemory chosen_, weights_;  // [kMostHostRows, used]
+  PinnedMemory turns_;             // a request and an answer for each op, then `aborted`
 };
 
 // nullptr: no weights are streamed, or the GPU computes alone.

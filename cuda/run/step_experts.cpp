@@ -34,6 +34,10 @@ void StepOps::launch(const Step& step, const StepEntry& entry, const ExpertsEntr
   ExpertsLaunch launch = {};
   static_cast<ExpertsShape&>(launch) = experts.shape;
   launch.weight = experts.in_place ? p_.loaded.in_place(entry.op, stack.first) : stack.first;
+  if (experts.in_place && p_.caches.has(entry.op)) {
+    launch.cached = p_.caches.slots(entry.op, experts.stack);
+    launch.slots = memory_.experts.slots.as<int32_t>();
+  }
   launch.stride = stack.stride;
   launch.bias = stack.bias;
   launch.in = address(step, experts.in, p_.fused.type);
@@ -49,6 +53,22 @@ void StepOps::launch(const Step& step, const StepEntry& entry, const ExpertsEntr
   } else {
     cuda::launch(*experts.kernel, launch, stream_);
   }
+}
+
+void StepOps::launch(const Step& step, const StepEntry& entry, const CacheEntry& cache) {
+  ChooseSlotsLaunch choose = {};
+  choose.cache = p_.caches.state(entry.op);
+  choose.routing = routing(step, entry);
+  choose.slots = memory_.experts.slots.as<int32_t>();
+  choose.moves = memory_.experts.moves.as<int32_t>();
+  choose.copied = static_cast<float>(cache.copied);
+  if (cache.for_cpu) choose.cpu = p_.host->choice(entry.op, step.rows);
+  launch_choose_slots(choose, stream_);
+  p_.caches.will_change();
+  MoveExpertsLaunch move = p_.caches.moves(entry.op);
+  move.moves = choose.moves;
+  move.blocks = setting_.gpu.multiprocessors;
+  launch_move_experts(move, stream_);
 }
 
 void StepOps::launch(const Step& step, const StepEntry& entry, const ExpertsGateEntry&) {

@@ -24,6 +24,8 @@ StepMemory::StepMemory(const Sizes& sizes, Stream stream)
               DeviceMemory(sizes.experts.choices, kChoices),
               DeviceMemory(sizes.experts.begins, kChoices),
               DeviceMemory(sizes.experts.tickets, kChoices),
+              DeviceMemory(sizes.experts.slots, kChoices),
+              DeviceMemory(sizes.experts.moves, kChoices),
               DeviceMemory(sizes.experts.gated, kActivations),
               DeviceMemory(sizes.experts.pairs, kActivations),
               DeviceMemory(sizes.experts.sums, kActivations),

@@ -237,11 +237,40 @@ void StepOps::launch(const Step& step, const StepEntry& entry, const DeltaEntry&
 }
 
 void StepOps::launch(const Step& step, const StepEntry& entry, const HostEntry& host) {
-  p_.host->run(entry.op, step.rows);
-  if (!host.copy) return;
-  const auto& linear = op<FusedLinear>(entry);
-  launch_to_type(p_.fused.type, act<float>(linear.out), act(p_.fused.copy),
-                 step.rows * p_.fused.cols(linear.out), stream_);
+  p_.host->send(entry.op, step.rows);
+  p_.host->receive(entry.op, step.rows);
+  if (host.copy) {
+    const auto& linear = op<FusedLinear>(entry);
+    launch_to_type(p_.fused.type, act<float>(linear.out), act(p_.fused.copy),
+                   step.rows * p_.fused.cols(linear.out), stream_);
+  }
+  if (!is_captured()) serve(entry, step.rows);
+}
+
+void StepOps::launch(const Step& step, const StepEntry& entry, const HostExpertsEntry&) {
+  p_.host->receive_sum(entry.op, step.rows, memory_.experts.moves.as<int32_t>());
+  if (!is_captured()) serve(entry, step.rows);
+}
+
+bool StepOps::is_captured() const {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  SKALD_CUDA(cudaStreamIsCapturing(stream_, &status));
+  return status != cudaStreamCaptureStatusNone;
+}
+
+void StepOps::serve(const StepEntry& entry, int rows) {
+  const bool chosen = std::holds_alternative<HostExpertsEntry>(entry.kind);
+  if (!chosen && !std::holds_alternative<HostEntry>(entry.kind)) return;
+  try {
+    p_.host->serve(entry.op, rows, chosen);
+  } catch (...) {
+    p_.host->abort();
+    throw;
+  }
+}
+
+void StepOps::serve(const Rows& rows) {
+  for (const StepEntry& entry : plan(kind(rows)).entries) serve(entry, rows.count);
 }
 
 void StepOps::observe(const FusedOp& op, int rows) {

@@ -10,6 +10,7 @@
 #include "cuda/kernels/gemm/gemm_cublas.h"
 #include "cuda/load/loaded_model.h"
 #include "cuda/plan/step_plan.h"
+#include "cuda/run/expert_caches.h"
 #include "cuda/run/host_ops.h"
 #include "cuda/run/step_memory.h"
 #include "cuda/run/step_table.h"
@@ -25,6 +26,7 @@ class StepOps {
     const Sizes& sizes;
     const LoadedModel& loaded;
     WeightCopies& copies;
+    ExpertCaches& caches;
     HostOps* host;  // nullptr: the CPU computes nothing
     const StepBuffer& step;
     const std::vector<DeviceMemory>& acts;  // one per buffer of the program
@@ -56,6 +58,11 @@ class StepOps {
   bool can_be_graph(const Rows& rows) {
     return !setting_.placement.streams() || plan(kind(rows)).can_be_graph();
   }
+
+  // True if the CPU computes a part of the step.
+  bool needs_host(const Rows& rows) { return p_.host && plan(kind(rows)).waits; }
+  // Computes that part, after the launch of a captured graph of the step. run() does so by itself.
+  void serve(const Rows& rows);
 
   // out = the head's norm of in; both are float, [rows, dim].
   void norm_rows(const float* in, float* out, int rows);
@@ -97,8 +104,12 @@ class StepOps {
   void launch(const Step& step, const StepEntry& entry, const ExpertsGateEntry& gate);
   void launch(const Step& step, const StepEntry& entry, const CombineEntry& combine);
   void launch(const Step&, const StepEntry&, const CopyEntry& copy) { p_.copies.copy(copy.op); }
-  void launch(const Step&, const StepEntry& entry, const AwaitEntry&) { p_.copies.await(entry.op); }
+  void launch(const Step&, const StepEntry& entry, const AwaitEntry&) {
+    p_.copies.await(entry.op, setting_.gpu.multiprocessors);
+  }
   void launch(const Step& step, const StepEntry& entry, const HostEntry& host);
+  void launch(const Step& step, const StepEntry& entry, const CacheEntry& cache);
+  void launch(const Step& step, const StepEntry& entry, const HostExpertsEntry&);
 
   LinearLaunch product_launch(const Step& step, const StepEntry& entry, const ProductEntry& product,
                               const ProductPiece& piece) const;
@@ -118,6 +129,8 @@ class StepOps {
   const Op& op(const StepEntry& entry) const {
     return std::get<Op>(p_.fused.ops[entry.op].op);
   }
+  void serve(const StepEntry& entry, int rows);
+  bool is_captured() const;
   void observe(const FusedOp& op, int rows);
 
   Parts p_;

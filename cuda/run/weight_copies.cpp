@@ -6,8 +6,9 @@
 
 namespace skald::cuda {
 
-WeightCopies::WeightCopies(const Placement& placement, const LoadedModel& loaded, Stream stream)
-    : loaded_(loaded), stream_(stream), streamed_(placement.streamed) {
+WeightCopies::WeightCopies(const Placement& placement, const LoadedModel& loaded,
+                           ExpertCaches& caches, Stream stream)
+    : loaded_(loaded), caches_(caches), stream_(stream), streamed_(placement.streamed) {
   if (!placement.streams()) return;
   beside_.emplace();
   computed_.emplace();
@@ -20,21 +21,35 @@ WeightCopies::~WeightCopies() {
 }
 
 void WeightCopies::begin(const StepPlan& plan) {
-  if (std::exchange(begun_, {}) == plan.begun) return;
+  // Copies that have begun leave out experts that a cache had, and may have lost since.
+  const bool valid = std::exchange(begun_, {}) == plan.begun && caches_.known();
+  if (!caches_.known()) caches_.learn();
+  if (valid) return;
   for (size_t op : plan.begun) copy(op);
 }
 
 void WeightCopies::copy(size_t op) {
-  const HostedOp& hosted = loaded_.hosted(op);
   SKALD_CUDA(cudaEventRecord(*computed_, stream_));
   SKALD_CUDA(cudaStreamWaitEvent(*beside_, *computed_, 0));
-  SKALD_CUDA(cudaMemcpyAsync(hosted.slot, hosted.memory.data(),
-                             static_cast<size_t>(hosted.memory.bytes()), cudaMemcpyHostToDevice,
-                             *beside_));
+  if (caches_.has(op)) {
+    caches_.copy_missing(op, *beside_);
+  } else {
+    copy_all(op);
+  }
   SKALD_CUDA(cudaEventRecord(copied_.at(op), *beside_));
 }
 
-void WeightCopies::await(size_t op) { SKALD_CUDA(cudaStreamWaitEvent(stream_, copied_.at(op), 0)); }
+void WeightCopies::copy_all(size_t op) {
+  const HostedOp& hosted = loaded_.hosted(op);
+  SKALD_CUDA(cudaMemcpyAsync(hosted.slot, hosted.memory.data(),
+                             static_cast<size_t>(hosted.memory.bytes()), cudaMemcpyHostToDevice,
+                             *beside_));
+}
+
+void WeightCopies::await(size_t op, int multiprocessors) {
+  SKALD_CUDA(cudaStreamWaitEvent(stream_, copied_.at(op), 0));
+  if (caches_.has(op)) caches_.copy_cached(op, multiprocessors);
+}
 
 void WeightCopies::start_measuring(int64_t bytes) {
   start_.emplace();
@@ -44,7 +59,7 @@ void WeightCopies::start_measuring(int64_t bytes) {
   while (measured_bytes_ < bytes) {
     for (size_t op : streamed_) {
       if (measured_bytes_ >= bytes) break;
-      copy(op);
+      copy_all(op);
       measured_bytes_ += loaded_.hosted(op).memory.bytes();
     }
   }

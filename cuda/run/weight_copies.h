@@ -13,21 +13,25 @@
 #include "cuda/gpu/handles.h"
 #include "cuda/load/loaded_model.h"
 #include "cuda/plan/step_plan.h"
+#include "cuda/run/expert_caches.h"
 
 namespace skald::cuda {
 
 class WeightCopies {
  public:
   // `stream` is the one that computes. Borrows all; makes nothing if no weights are streamed.
-  WeightCopies(const Placement& placement, const LoadedModel& loaded, Stream stream);
+  WeightCopies(const Placement& placement, const LoadedModel& loaded, ExpertCaches& caches,
+               Stream stream);
   ~WeightCopies();
 
   // begin() and end() enclose the entries of a plan with copies. A step that ends by an Error needs
   // no end(): the next begin() starts all copies anew.
   void begin(const StepPlan& plan);
   void end(const StepPlan& plan) { begun_ = plan.begun; }
-  void copy(size_t op);   // once everything enqueued so far has computed
-  void await(size_t op);  // what is enqueued from now on waits for the op's last copy
+  void copy(size_t op);  // once everything enqueued so far has computed
+  // What is enqueued from now on waits for the op's last copy. Experts in a cache are then copied
+  // from there, by a kernel.
+  void await(size_t op, int multiprocessors);
 
   // Copies so many bytes of weights; measured() waits and returns the bytes per second. Both are
   // called before the first step.
@@ -35,7 +39,10 @@ class WeightCopies {
   double measured();
 
  private:
+  void copy_all(size_t op);
+
   const LoadedModel& loaded_;
+  ExpertCaches& caches_;
   Stream stream_;
   std::optional<StreamOwner> beside_;
   std::map<size_t, EventOwner> copied_;  // by op

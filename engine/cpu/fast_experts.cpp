@@ -144,9 +144,10 @@ void FastExperts::run(const ExpertsArgs& args) {
   check(args.rows <= options_.max_rows && count <= size.count && args.spec.used <= size.used &&
             args.router.cols <= size.dim && args.gate->view.rows <= size.ffn_dim,
         "experts fit the workspace");
-  route(args);
+  args.chosen ? take_choice(args) : route(args);
   sort(args);
   const auto begin = [&](int expert) { return begins_[static_cast<size_t>(expert)]; };
+  if (begin(count) == 0) std::fill_n(args.out, args.rows * args.router.cols, 0.0f);
   for (int first = 0, end; first < count; first = end) {
     end = first + 1;
     while (end < count && begin(end + 1) - begin(first) <= most_) ++end;
@@ -170,18 +171,31 @@ void FastExperts::route(const ExpertsArgs& args) {
   });
 }
 
+void FastExperts::take_choice(const ExpertsArgs& args) {
+  for (int64_t i = 0; i < args.rows * args.spec.used; ++i) {
+    const auto choice = static_cast<size_t>(i);
+    const int32_t expert = args.chosen[i];
+    chosen_[choice] = expert;
+    weights_[choice] = args.weights[i];
+    if (args.expert_scale && expert >= 0) weights_[choice] *= args.expert_scale[expert];
+  }
+}
+
 void FastExperts::sort(const ExpertsArgs& args) {
   const int64_t used = args.spec.used, choices = args.rows * used;
   const auto count = static_cast<size_t>(args.spec.count);
   std::fill_n(begins_.begin(), count + 1, 0);
   for (int64_t i = 0; i < choices; ++i) {
-    ++begins_[static_cast<size_t>(chosen_[static_cast<size_t>(i)]) + 1];
+    const int32_t expert = chosen_[static_cast<size_t>(i)];
+    if (expert >= 0) ++begins_[static_cast<size_t>(expert) + 1];
   }
   for (size_t e = 0; e < count; ++e) begins_[e + 1] += begins_[e];
   std::copy_n(begins_.begin(), count, next_.begin());
   for (int64_t i = 0; i < choices; ++i) {
-    const int64_t place = next_[static_cast<size_t>(chosen_[static_cast<size_t>(i)])]++;
+    const int32_t expert = chosen_[static_cast<size_t>(i)];
+    const int64_t place = expert >= 0 ? next_[static_cast<size_t>(expert)]++ : -1;
     places_[static_cast<size_t>(i)] = place;
+    if (place < 0) continue;
     row_of_[static_cast<size_t>(place)] = static_cast<int32_t>(i / used);
   }
 }
@@ -232,10 +246,10 @@ void FastExperts::add_up(const ExpertsArgs& args, int64_t from, int64_t to) {
   const int64_t dim = args.router.cols, used = args.spec.used;
   share_rows(pool_, args.rows, dim * used, [&](int64_t r) {
     float* out = args.out + r * dim;
+    if (from == 0) std::fill_n(out, dim, 0.0f);
     for (int64_t i = 0; i < used; ++i) {
       const auto choice = static_cast<size_t>(r * used + i);
       if (places_[choice] < from || places_[choice] >= to) continue;
-      if (i == 0) std::fill_n(out, dim, 0.0f);
       const float* y = x_.as<float>() + (places_[choice] - from) * dim;
       pointwise_.add({out, y, dim, weights_[choice]});
     }

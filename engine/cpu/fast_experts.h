@@ -35,6 +35,7 @@ class FastExperts {
 
  private:
   void route(const ExpertsArgs& args);
+  void take_choice(const ExpertsArgs& args);
   void sort(const ExpertsArgs& args);
   // Computes experts [first, end), whose rows must fit the workspace.
   void compute(const ExpertsArgs& args, int first, int end);
@@ -50,7 +51,8 @@ class FastExperts {
   Buffer logits_;                // [max_rows, count]
   std::vector<int32_t> chosen_;  // [rows, used]
   std::vector<float> weights_;   // [rows, used]
-  std::vector<int64_t> places_;  // [rows, used]: index of each choice in the order sorted by expert
+  // [rows, used]: index of each choice in the order sorted by expert; -1: the choice is left out
+  std::vector<int64_t> places_;
   std::vector<int64_t> begins_;  // [count + 1]: where an expert's places begin
   std::vector<int64_t> next_;    // [count]: scratch of sort()
   std::vector<int32_t> row_of_;  // [rows * used]: the row of each place

@@ -151,6 +151,10 @@ struct ExpertsArgs {
   const float* choice_bias = nullptr;   // [count]
   const float* expert_scale = nullptr;  // [count]
   const float* route = nullptr;         // [rows, dim], for the router; nullptr: in
+  // The choice, if it is known: [rows, used], the experts and their weights, which expert_scale
+  // still multiplies. Expert -1 is left out. nullptr: the router chooses.
+  const int32_t* chosen = nullptr;
+  const float* weights = nullptr;
 };
 
 // x = keep * x + scale * y

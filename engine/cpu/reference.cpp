@@ -229,51 +229,21 @@ class ReferenceKernels final : public Kernels {
 
   void experts(const ExpertsArgs& a) override {
     const int64_t dim = a.router.cols, ffn_dim = a.gate->view.rows;
-    const size_t count = static_cast<size_t>(a.spec.count), used = static_cast<size_t>(a.spec.used);
-    std::vector<float> logits(count), gate(static_cast<size_t>(ffn_dim)), up(gate.size()),
+    std::vector<float> gate(static_cast<size_t>(ffn_dim)), up(gate.size()),
         y(static_cast<size_t>(dim));
-    std::vector<size_t> order(count);
     for (int64_t r = 0; r < a.rows; ++r) {
       const float* in = a.in + r * dim;
-      const float* route = a.route ? a.route + r * dim : in;
-      linear({a.router, a.router_bias, route, logits.data(), 1});
-      for (float& logit : logits) logit *= a.spec.router_scale;
-      std::iota(order.begin(), order.end(), size_t{0});
-      const bool sigmoid = a.spec.gating == Gating::Sigmoid;
-      const double best = *std::max_element(logits.begin(), logits.end());
-      // What an expert is chosen by, and its weight before it is divided by the sum.
-      std::vector<float> scores = logits;
-      for (size_t e = 0; sigmoid && e < count; ++e) {
-        scores[e] = 1 / (1 + std::exp(-logits[e])) + (a.choice_bias ? a.choice_bias[e] : 0);
-      }
-      leave_out_groups(a.spec, scores);
-      const auto score = [&](size_t e) { return scores[e]; };
-      const auto share = [&](size_t e) {
-        return sigmoid ? 1 / (1 + std::exp(-double{logits[e]})) : std::exp(logits[e] - best);
-      };
-      std::stable_sort(order.begin(), order.end(), [&](size_t i, size_t j) {
-        if (std::isnan(score(i)) || std::isnan(score(j))) {
-          return !std::isnan(score(i)) && std::isnan(score(j));
-        }
-        return score(i) > score(j);
-      });
-      std::sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(used));
-      double total = 0;
-      for (size_t i = 0; i < (a.spec.normalized ? used : count); ++i) total += share(order[i]);
-      if (sigmoid) total = a.spec.normalized ? total + 1e-20 : 1;
       std::vector<double> sum(y.size());
-      for (size_t i = 0; i < used; ++i) {
-        const size_t e = order[i];
-        const auto bias = [&](const float* all, int64_t width) {
+      for (const auto& [e, weight] : a.chosen ? given(a, r) : route(a, r)) {
+        const auto bias = [e = e](const float* all, int64_t width) {
           return all ? all + static_cast<int64_t>(e) * width : nullptr;
         };
         linear({a.gate[e].view, bias(a.gate_bias, ffn_dim), in, gate.data(), 1});
         linear({a.up[e].view, bias(a.up_bias, ffn_dim), in, up.data(), 1});
         gated_act({gate.data(), up.data(), gate.data(), ffn_dim, a.spec.activation});
         linear({a.down[e].view, bias(a.down_bias, dim), gate.data(), y.data(), 1});
-        const double own = a.expert_scale ? a.expert_scale[e] : 1;
-        const double weight = own * a.spec.scale * share(e) / total;
-        for (size_t k = 0; k < y.size(); ++k) sum[k] += weight * y[k];
+        const double scaled = weight * (a.expert_scale ? a.expert_scale[e] : 1);
+        for (size_t k = 0; k < y.size(); ++k) sum[k] += scaled * y[k];
       }
       std::copy(sum.begin(), sum.end(), a.out + r * dim);
     }
@@ -299,6 +269,56 @@ class ReferenceKernels final : public Kernels {
   std::string description() const override { return "reference, 1 thread"; }
 
  private:
+  struct Choice {
+    size_t expert;
+    double weight;
+  };
+  static std::vector<Choice> given(const ExpertsArgs& a, int64_t row) {
+    std::vector<Choice> choices;
+    for (int64_t i = row * a.spec.used; i < (row + 1) * a.spec.used; ++i) {
+      if (a.chosen[i] >= 0) choices.push_back({static_cast<size_t>(a.chosen[i]), a.weights[i]});
+    }
+    return choices;
+  }
+
+  // A row's experts, in the order of their numbers.
+  std::vector<Choice> route(const ExpertsArgs& a, int64_t row) {
+    const size_t count = static_cast<size_t>(a.spec.count), used = static_cast<size_t>(a.spec.used);
+    std::vector<float> logits(count);
+    std::vector<size_t> order(count);
+    linear({a.router, a.router_bias, (a.route ? a.route : a.in) + row * a.router.cols,
+            logits.data(), 1});
+    for (float& logit : logits) logit *= a.spec.router_scale;
+    std::iota(order.begin(), order.end(), size_t{0});
+    const bool sigmoid = a.spec.gating == Gating::Sigmoid;
+    const double best = *std::max_element(logits.begin(), logits.end());
+    // What an expert is chosen by, and its weight before it is divided by the sum.
+    std::vector<float> scores = logits;
+    for (size_t e = 0; sigmoid && e < count; ++e) {
+      scores[e] = 1 / (1 + std::exp(-logits[e])) + (a.choice_bias ? a.choice_bias[e] : 0);
+    }
+    leave_out_groups(a.spec, scores);
+    const auto score = [&](size_t e) { return scores[e]; };
+    const auto share = [&](size_t e) {
+      return sigmoid ? 1 / (1 + std::exp(-double{logits[e]})) : std::exp(logits[e] - best);
+    };
+    std::stable_sort(order.begin(), order.end(), [&](size_t i, size_t j) {
+      if (std::isnan(score(i)) || std::isnan(score(j))) {
+        return !std::isnan(score(i)) && std::isnan(score(j));
+      }
+      return score(i) > score(j);
+    });
+    std::sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(used));
+    double total = 0;
+    for (size_t i = 0; i < (a.spec.normalized ? used : count); ++i) total += share(order[i]);
+    if (sigmoid) total = a.spec.normalized ? total + 1e-20 : 1;
+    std::vector<Choice> choices;
+    for (size_t i = 0; i < used; ++i) {
+      choices.push_back({order[i], a.spec.scale * share(order[i]) / total});
+    }
+    return choices;
+  }
+
   enum class Half { Keys, Values };
 
   static float clamped_swiglu(float gate, float up) {

@@ -79,12 +79,13 @@ void RowOps::run(const RowGate& op, int64_t rows) {
   kernels_.row_gate({data(op.x), data(op.in), vector(op.weight), rows, cols(op.x), cols(op.in)});
 }
 
-void RowOps::run(const Experts& op, int64_t rows) {
+void RowOps::run(const Experts& op, int64_t rows, const Choice& choice) {
   const auto first = [&](WeightId id) { return &program_.weight(id); };
   kernels_.experts({program_.weight(op.router).view, first(op.gate), first(op.up), first(op.down),
                     data(op.in), data(op.out), rows, op.spec, vector(op.router_bias),
                     vector(op.gate_bias), vector(op.up_bias), vector(op.down_bias),
-                    vector(op.choice_bias), vector(op.expert_scale), data(op.route)});
+                    vector(op.choice_bias), vector(op.expert_scale), data(op.route), choice.chosen,
+                    choice.weights});
 }
 
 void RowOps::run(const Add& op, int64_t rows) {

@@ -37,7 +37,13 @@ class RowOps {
   void run(const GatedAct& op, int64_t rows);
   void run(const Activate& op, int64_t rows);
   void run(const RowGate& op, int64_t rows);
-  void run(const Experts& op, int64_t rows);
+  // choice: of experts that are known already; null pointers: the op's router chooses.
+  struct Choice {
+    const int32_t* chosen = nullptr;  // ExpertsArgs::chosen
+    const float* weights = nullptr;
+  };
+  void run(const Experts& op, int64_t rows) { run(op, rows, {}); }
+  void run(const Experts& op, int64_t rows, const Choice& choice);
   void run(const Add& op, int64_t rows);
 
  private:

@@ -81,6 +81,16 @@ struct Picks {
   int64_t step = 0;            // the number of the step that was begun; 0: none
 };
 
+// Where a GPU found the experts that its steps of few rows chose, if it has a cache of experts.
+// Each expert counts once a step and layer.
+struct ExpertUse {
+  int64_t found = 0;   // in the cache
+  int64_t copied = 0;  // on the host, and copied to the cache
+  int64_t others = 0;  // on the host; the CPU computed with them, or kernels read them there
+
+  int64_t all() const { return found + copied + others; }
+};
+
 // Receives every buffer as an op writes it, in the order of ops; for `skald diff`.
 struct OpOutput {
   size_t op;  // index into Program::ops
@@ -139,7 +149,8 @@ class Executor {
   virtual DType cache_type() const = 0;
   // The seconds that a GPU has computed, by its own clock; 0 on the CPU. Waits for running kernels.
   virtual double device_seconds() { return 0; }
-  virtual std::string description() const = 0;  // "cpu (AVX3_DL, 2 threads)"
+  virtual ExpertUse expert_use() { return {}; }  // so far; waits for running kernels
+  virtual std::string description() const = 0;   // "cpu (AVX3_DL, 2 threads)"
 
   // The bytes of a cache page, to keep them in a file (Session::read_page()). page_format() names
   // everything besides the model that the bytes depend on: an executor of the same model with an

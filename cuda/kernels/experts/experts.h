@@ -94,8 +94,12 @@ struct ExpertsShape {
 struct ExpertsLaunch : ExpertsShape {
   const void* weight;  // the first expert's [outs, ins]; Gated: rows alternate gate, up
   int64_t stride;      // bytes to the next expert's matrix, a multiple of 16
-  const float* bias;   // [count, outs] or nullptr, in the order of the weight's rows
-  const void* in;      // [rows, ins], or [places, ins]
+  // For experts_row and experts_few: the slots of a cache, `stride` bytes apart, and the slot of
+  // each chosen expert, or -1: it lies at `weight`. nullptr: there is no cache.
+  const void* cached;
+  const int32_t* slots;
+  const float* bias;  // [count, outs] or nullptr, in the order of the weight's rows
+  const void* in;     // [rows, ins], or [places, ins]
   // Store: [places, outs]; Floats: float; Gated: [places, outs / 2]. May be columns of a wider
   // matrix.
   void* out;

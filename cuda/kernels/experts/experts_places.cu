@@ -4,6 +4,7 @@
 #include "cuda/kernels/device/launch.cuh"
 #include "cuda/kernels/device/math.cuh"
 #include "cuda/kernels/experts/experts.h"
+#include "cuda/kernels/experts/experts_sum.cuh"
 #include "cuda/kernels/experts/float_access.cuh"
 #include "engine/base/check.h"
 
@@ -79,7 +80,7 @@ __global__ void __launch_bounds__(kThreads) combine(CombineLaunch a) {
     if (a.expert_scale) weight *= a.expert_scale[__ldcg(r.chosen + choice)];
     const Pack<float, kVec> y = load<kVec>(a.y + place * a.dim, at);
 #pragma unroll
-    for (int j = 0; j < kVec; ++j) sum.x[j] = fmaf(weight, y.x[j], sum.x[j]);
+    for (int j = 0; j < kVec; ++j) sum.x[j] = add_expert(weight, y.x[j], sum.x[j]);
   }
   Pack<float, kVec> x = {};
   if (a.adds) x = load<kVec>(a.x + row * a.dim, at);

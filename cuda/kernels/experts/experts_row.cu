@@ -10,6 +10,7 @@
 // With ExpertsSum the results of a row's experts are added up, times their weights, on the residual
 // stream: the last block that has stored results of a group of rows adds up the group.
 #include "cuda/kernels/device/launch.cuh"
+#include "cuda/kernels/experts/experts_sum.cuh"
 #include "cuda/kernels/experts/experts_tile.cuh"
 #include "cuda/kernels/experts/experts_weights.cuh"
 
@@ -77,7 +78,7 @@ __device__ inline void sum_whole_group(const ExpertsLaunch& a, const ExpertsSum&
   if (slot > 0 || out >= a.outs) return;
   float sum = 0;
   for (int e = 0; e < used; ++e) {
-    sum = fmaf(__ldcg(a.routing.weights + e), partials[e * tiles::kRows + row], sum);
+    sum = add_expert(__ldcg(a.routing.weights + e), partials[e * tiles::kRows + row], sum);
   }
   to.x[out] = fmaf(to.scale, sum, __ldcg(to.x + out));
 }
@@ -103,7 +104,7 @@ __device__ inline void sum_stored_groups(const ExpertsLaunch& a, const ExpertsSu
     const float* results = static_cast<const float*>(a.out) + row;
     float sum = 0;
     for (int e = 0; e < used; ++e) {
-      sum = fmaf(__ldcg(a.routing.weights + e), __ldcg(results + e * a.out_stride), sum);
+      sum = add_expert(__ldcg(a.routing.weights + e), __ldcg(results + e * a.out_stride), sum);
     }
     to.x[row] = fmaf(to.scale, sum, __ldcg(to.x + row));
   }

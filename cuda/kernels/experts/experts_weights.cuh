@@ -14,6 +14,12 @@ namespace skald::cuda {
 inline constexpr int kPartCols = tiles::kPartCols;
 inline constexpr int kPartUnits = kPartCols / kUnitCols;
 
+__device__ inline const char* expert_matrix(const ExpertsLaunch& a, int expert) {
+  const int slot = a.slots ? __ldcg(a.slots + expert) : -1;
+  return slot < 0 ? static_cast<const char*>(a.weight) + expert * a.stride
+                  : static_cast<const char*>(a.cached) + slot * a.stride;
+}
+
 // Rows of 16-bit numbers. In each 32 columns lane 4 g + c has 8, from 8 c on.
 template <class T>
 struct PlainPart {
@@ -29,8 +35,7 @@ struct PlainPart {
     __device__ void set(const ExpertsLaunch& a, int expert, int64_t first) {
       ins = a.ins;
       const int lane = static_cast<int>(threadIdx.x) % 32;
-      const T* weight =
-          reinterpret_cast<const T*>(static_cast<const char*>(a.weight) + expert * a.stride);
+      const T* weight = reinterpret_cast<const T*>(expert_matrix(a, expert));
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         const int64_t at = min(first + lane / 4 + 8 * half, a.outs - 1);
@@ -110,8 +115,7 @@ struct TilePart {
       // Rows beyond the matrix repeat its last ones.
       const int last = (static_cast<int>(a.outs) - 1) / tiles::kRows;
       const int at = min(static_cast<int>(first) / tiles::kRows, last);
-      group = static_cast<const char*>(a.weight) + expert * a.stride +
-              int64_t{at * records} * F::kRecordBytes;
+      group = expert_matrix(a, expert) + int64_t{at * records} * F::kRecordBytes;
     }
   };
 

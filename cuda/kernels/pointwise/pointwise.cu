@@ -177,12 +177,6 @@ __global__ void gather(const float* from, const int32_t* rows, float* to, int64_
   }
 }
 
-template <class Word>
-__global__ void fetch(const Word* from, Word* to, int64_t words) {
-  const int64_t at = int64_t{blockIdx.x} * kThreads + threadIdx.x;
-  if (at < words) to[at] = from[at];
-}
-
 __global__ void read_bytes(const uint4* data, int64_t words, unsigned* sums) {
   constexpr int kInFlight = 8;
   unsigned sum = 0;
@@ -259,19 +253,6 @@ void launch_cap(const CapLaunch& a, Stream stream) {
 
 void launch_gather(const GatherLaunch& a, Stream stream) {
   launch_kernel(gather, {dim3(a.count), kThreads}, stream, a.from, a.rows, a.to, a.cols);
-}
-
-void launch_fetch(const void* from, void* to, int64_t bytes, Stream stream) {
-  const auto copy = [&](auto word) {
-    using Word = decltype(word);
-    const int64_t words = bytes / int64_t{sizeof(Word)};
-    const auto blocks = static_cast<unsigned>((words + kThreads - 1) / kThreads);
-    launch_kernel(fetch<Word>, {dim3(blocks), kThreads}, stream, static_cast<const Word*>(from),
-                  static_cast<Word*>(to), words);
-  };
-  const auto place = reinterpret_cast<uintptr_t>(from) | reinterpret_cast<uintptr_t>(to);
-  const bool by_16 = (place | static_cast<uintptr_t>(bytes)) % sizeof(uint4) == 0;
-  by_16 ? copy(uint4()) : copy(uint16_t());
 }
 
 void launch_read(const void* data, int64_t bytes, unsigned* sums, int blocks, Stream stream) {

@@ -161,10 +161,6 @@ struct GatherLaunch {
 };
 void launch_gather(const GatherLaunch& launch, Stream stream);
 
-// Copies an even number of bytes that the host has written to page-locked memory. The copy engine
-// would do that only after the copies of weights that are under way.
-void launch_fetch(const void* from, void* to, int64_t bytes, Stream stream);
-
 // Reads and sums all bytes, to measure bandwidth. `sums` has one element per block.
 void launch_read(const void* data, int64_t bytes, unsigned* sums, int blocks, Stream stream);
 

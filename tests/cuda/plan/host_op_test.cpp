@@ -136,11 +136,62 @@ TEST_CASE("the CPU gets the share of products that it reads while the link copie
     const double host = bytes(plan, cuda::HostEntry()), copied = bytes(plan, cuda::AwaitEntry());
     CHECK(host + copied == static_cast<double>(setting.placement.streamed_bytes));
     CHECK(std::abs(host / (host + copied) - 1 / 1.6) < 0.02);
+    CHECK(plan.waits);
     CHECK(!plan.can_be_graph());
   }
   const cuda::StepPlan many = cuda::plan_step(fused, setting, kind);
   CHECK(bytes(many, cuda::HostEntry()) == 0);
   CHECK(!many.waits);
+}
+
+TEST_CASE("of experts with a cache, link and CPU have a part each") {
+  const Model model = shape_model("qwen3-30b-a3b", "q4_k_m");
+  const cuda::FusedProgram fused = cuda::fuse_program(model.program());
+  cuda::PlanSetting setting;
+  setting.gpu = {90, 132};
+  setting.bounds = cuda::assumed_bounds(fused);
+  setting.dependent = true;
+  setting.placement = cuda::place_weights(fused, {.room = int64_t{6} << 30});
+  setting.host = {std::vector<bool>(fused.ops.size(), true), 90e9, 54e9};
+  cuda::StepKind kind;
+  kind.decode = true;
+  kind.depth = 512;
+  const auto entries = [&](double copied) {
+    int caches = 0, parts = 0;
+    for (const cuda::StepEntry& entry : cuda::plan_step(fused, setting, kind).entries) {
+      CHECK(!std::holds_alternative<cuda::HostEntry>(entry.kind));
+      parts += std::holds_alternative<cuda::HostExpertsEntry>(entry.kind);
+      const auto* cache = std::get_if<cuda::CacheEntry>(&entry.kind);
+      if (!cache) continue;
+      ++caches;
+      CHECK(cache->copied == Approx(copied));
+      CHECK(cache->for_cpu == (copied < 1));
+    }
+    return std::pair(caches, parts);
+  };
+  for (kind.rows = 1; kind.rows <= cuda::kMostHostRows; ++kind.rows) {
+    CHECK(entries(0.6 / 1.6) == std::pair(48, 48));
+  }
+  CHECK(entries(1) == std::pair(48, 0));  // too many rows for the CPU
+  kind.rows = 1;
+  setting.host.cpu = 4e9;
+  CHECK(entries(1) == std::pair(48, 0));  // the link alone is as fast
+  const cuda::StepPlan plan = cuda::plan_step(fused, setting, kind);
+  CHECK(plan.can_be_graph());
+  CHECK(!plan.waits);
+  // Kernels for float32 know no slots: then the CPU computes all of a layer's experts.
+  setting.host.cpu = 90e9;
+  const Model floats = random_llama({.type = DType::F32, .experts = {32, 2, 512, true, {}}});
+  const cuda::FusedProgram small = cuda::fuse_program(floats.program());
+  setting.bounds = cuda::assumed_bounds(small);
+  setting.placement = cuda::place_weights(small, {.room = {}, .share = 0.5});
+  setting.host.able.assign(small.ops.size(), true);
+  int whole = 0;
+  for (const cuda::StepEntry& entry : cuda::plan_step(small, setting, kind).entries) {
+    CHECK(!std::holds_alternative<cuda::CacheEntry>(entry.kind));
+    whole += std::holds_alternative<cuda::HostEntry>(entry.kind);
+  }
+  CHECK(whole == 2);
 }
 
 TEST_CASE("speeds that differ a little give the CPU the same ops") {

@@ -245,6 +245,13 @@ TEST_CASE("few rows read their experts in place, many rows copy all") {
   const cuda::StepPlan one = placed.plan(1, true), many = placed.plan(2048, false);
   CHECK(in_place(one) > 40);
   CHECK(in_place(many) == 0);
+  const auto caches = [](const cuda::StepPlan& plan) {
+    return std::count_if(plan.entries.begin(), plan.entries.end(), [](const cuda::StepEntry& e) {
+      return std::holds_alternative<cuda::CacheEntry>(e.kind);
+    });
+  };
+  CHECK(caches(one) == 48);
+  CHECK(caches(many) == 0);
   CHECK(many.begun.size() >= 2);
   CHECK(!one.copies());  // so the step can be a graph
   for (size_t op : placement.streamed) {
@@ -252,6 +259,54 @@ TEST_CASE("few rows read their experts in place, many rows copy all") {
   }
   run_steps(one, placement);
   run_steps(many, placement);
+}
+
+TEST_CASE("experts that fit are a cache of those on the host") {
+  const cuda::FusedProgram fused = fused_shape("qwen3-30b-a3b", "q4_k_m");
+  const Placement all = cuda::place_weights(fused, {});
+  int most = 0;
+  for (const double part : {0.9, 0.5, 0.3}) {
+    CAPTURE(part);
+    const auto room = static_cast<int64_t>(part * static_cast<double>(all.device));
+    const Placement placement = cuda::place_weights(fused, {.room = room});
+    CHECK(placement.on_device() <= room);
+    CHECK(placement.on_device() >= room - (int64_t{256} << 20));
+    int fewest = 128;
+    int64_t slots = 0;
+    for (size_t op : placement.streamed) {
+      const cuda::OpPlace& place = placement.ops[op];
+      CHECK(place.cache == slots);
+      slots += place.bytes / 128 * place.cached;
+      fewest = std::min(fewest, place.cached);
+      most = std::max(most, place.cached);
+    }
+    CHECK(placement.streamed.size() == 48);
+    CHECK(most - fewest <= 1);  // the same of each layer
+    CHECK(placement.caches > slots);
+    CHECK(placement.caches - slots < 48 * 4096);  // the states
+    // What the caches have is not copied.
+    CHECK(std::abs(placement.streamed_bytes - (placement.host - slots)) < (int64_t{1} << 30));
+    most = 0;
+  }
+  // Without caches each expert lies in one place alone.
+  const Placement apart =
+      cuda::place_weights(fused, {.room = all.device / 2, .share = {}, .caches = false});
+  CHECK(apart.caches == 0);
+  CHECK(apart.device + apart.host == all.device);
+  CHECK(apart.streamed.size() < 48);
+}
+
+TEST_CASE("a host without room for all experts has those that the GPU does not") {
+  cuda::DeviceInfo gpu = hopper();
+  gpu.total_bytes = gpu.free_bytes = int64_t{8} << 30;
+  const Model model = shape_model("qwen3-30b-a3b", "q4_k_m");
+  gpu.host_bytes = int64_t{32} << 30;
+  const MemoryPlan cached = cuda::plan_memory(model, RunOptions(), gpu);
+  gpu.host_bytes = cached.host() - 1;
+  const MemoryPlan apart = cuda::plan_memory(model, RunOptions(), gpu);
+  CHECK(cached.fits());
+  CHECK(apart.fits());
+  CHECK(apart.host() < cached.host() - (int64_t{2} << 30));
 }
 
 TEST_CASE("weights leave the GPU only where they must") {

@@ -29,7 +29,8 @@ void check_same(const Model& model, const std::vector<int32_t>& ids, int limit =
     if (layers >= model.config.layers) continue;
     const auto streamed = cuda::make_executor(model, with_layers(layers, limit), 0, switches());
     CHECK(streamed->plan().host() > 0);
-    for (const size_t chunk : {size_t{512}, size_t{7}, size_t{1}}) {
+    // Few rows change which experts a cache has; many rows find the others on the host.
+    for (const size_t chunk : {size_t{512}, size_t{7}, size_t{1}, size_t{512}}) {
       CAPTURE(layers, limit, chunk);
       const auto expected = run_text(*resident, ids, chunk),
                  found = run_text(*streamed, ids, chunk);
@@ -130,6 +131,63 @@ TEST_CASE("the CPU computes with the blocks of a GGUF what the GPU computes with
     CHECK(mean <= 1e-3);
     CHECK(mean > 0);  // the CPU rounds activations in another way
   }
+}
+
+// With 16 of 32 experts of each layer in a cache.
+TEST_CASE("the CPU computes some of the chosen experts that a cache does not have") {
+  for (const int used : {1, 2, 6}) {
+    const Model model = random_llama({.type = DType::BF16, .experts = {32, used, 512, true, {}}});
+    std::vector<int32_t> ids;
+    for (int i = 0; i < 100; ++i) ids.push_back(i * 7 % 90 + 1);
+    RunOptions options = with_layers(1);
+    const auto alone = cuda::make_executor(model, options, 0, switches());
+    options.gpu_alone = false;
+    for (const bool cpu_takes_all : {true, false}) {
+      cuda::Switches set = switches();
+      set.cpu_takes_all = cpu_takes_all;
+      const auto helped = cuda::make_executor(model, options, 0, set);
+      REQUIRE(helped->plan().cpu > 0);
+      for (const size_t chunk : {size_t{1}, size_t{4}, size_t{100}}) {
+        CAPTURE(used, cpu_takes_all, chunk);
+        const auto expected = run_text(*alone, ids, chunk), found = run_text(*helped, ids, chunk);
+        double sum = 0;
+        for (const auto& [row, values] : expected) {
+          sum += divergence(softmax(values.data(), values.size()),
+                            softmax(found.at(row).data(), values.size()));
+        }
+        const double mean = sum / static_cast<double>(ids.size());
+        std::printf("%d of 32 experts, chunk %zu, CPU takes all %d: mean KL %.2e\n", used, chunk,
+                    cpu_takes_all, mean);
+        CHECK(mean <= 1e-2);
+      }
+      const ExpertUse use = helped->expert_use();
+      std::printf("found %ld, copied %ld, others %ld\n", static_cast<long>(use.found),
+                  static_cast<long>(use.copied), static_cast<long>(use.others));
+      CHECK(use.found > 0);
+      CHECK(use.others > 0);
+      CHECK((use.copied == 0) == cpu_takes_all);
+    }
+    const ExpertUse use = alone->expert_use();
+    CHECK(use.found > 0);
+    CHECK(use.copied > 0);
+    CHECK((use.others == 0) ==
+          (4 * used <= 16));  // if slots are few, kernels read some on the host
+  }
+}
+
+TEST_CASE("a cache of one expert serves steps that choose several") {
+  const Model model =
+      random_llama({.type = DType::BF16, .layers = 8, .experts = {8, 2, 512, true, {}}});
+  std::vector<int32_t> ids;
+  for (int i = 0; i < 60; ++i) ids.push_back(i * 11 % 90 + 1);
+  const auto resident = cuda::make_executor(model, with_layers(kAllLayers), 0, switches());
+  const auto streamed = cuda::make_executor(model, with_layers(1), 0, switches());
+  for (const size_t chunk : {size_t{1}, size_t{3}}) {
+    CHECK(run_text(*resident, ids, chunk) == run_text(*streamed, ids, chunk));
+  }
+  const ExpertUse use = streamed->expert_use();
+  CHECK(use.copied > 0);
+  CHECK(use.others > 0);  // the GPU reads them on the host
 }
 
 TEST_CASE("a small streamed model, with and without the CPU", "[small][cublas]") {

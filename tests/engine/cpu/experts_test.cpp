@@ -82,9 +82,9 @@ struct Layer {
     return {exact, threads, rows, std::max(dim, ffn_dim), {spec.count, spec.used, dim, ffn_dim}};
   }
 
-  // `route` is what the router reads; nullptr: `in`.
+  // `route` is what the router reads; nullptr: `in`. `given` is a choice that is known.
   std::vector<float> run(cpu::Kernels& kernels, const float* in, int64_t rows,
-                         const float* route = nullptr) const {
+                         const float* route = nullptr, const Choice& given = {}) const {
     std::vector<float> out(static_cast<size_t>(rows * dim) + 1, kNan);
     cpu::ExpertsArgs args = {router->view, gate.data(), up.data(), down.data(),
                              in,           out.data(),  rows,      spec};
@@ -96,6 +96,10 @@ struct Layer {
     }
     if (!expert_scale.empty()) args.expert_scale = expert_scale.data();
     args.route = route;
+    if (!given.experts.empty()) {
+      args.chosen = given.experts.data();
+      args.weights = given.weights.data();
+    }
     kernels.experts(args);
     CHECK(std::isnan(out.back()));
     out.pop_back();
@@ -250,6 +254,49 @@ TEST_CASE("both kernel sets choose from the same groups") {
     changed += std::abs(b[i] - c[i]) > 1e-3;
   }
   CHECK(changed > a.size() / 4);
+}
+
+TEST_CASE("with a choice that is known, experts are computed without the router") {
+  const ExpertsSpec spec{8, 3, true, Activation::Silu};
+  for (const DType type : {DType::F32, DType::BF16, DType::Q8_0}) {
+    Layer layer(spec, type, type, 64, 32);
+    layer.add_biases();
+    for (int e = 0; e < spec.count; ++e) {
+      layer.expert_scale.push_back(0.5f + static_cast<float>(e));
+    }
+    constexpr int64_t kRows = 5;
+    const std::vector<float> in = rows_for(layer, kRows, 4);
+    // Some choices, the others, and none. Expert -1 is left out.
+    Choice all, some, others, none;
+    for (int64_t i = 0; i < kRows * spec.used; ++i) {
+      const auto expert = static_cast<int32_t>(i % spec.used + i / spec.used);
+      all.experts.push_back(expert);
+      some.experts.push_back(i % 2 ? expert : -1);
+      others.experts.push_back(i % 2 ? -1 : expert);
+      none.experts.push_back(-1);
+      all.weights.push_back(0.1f * static_cast<float>(i + 1));
+    }
+    some.weights = others.weights = none.weights = all.weights;
+    std::vector<std::vector<float>> results;
+    const auto options = layer.options(2, kRows, type == DType::F32);
+    for (const auto& kernels : {cpu::fast_kernels(options), cpu::reference_kernels(options)}) {
+      const auto result = [&](const Choice& choice) {
+        return layer.run(*kernels, in.data(), kRows, nullptr, choice);
+      };
+      const std::vector<float> whole = result(all), a = result(some), b = result(others);
+      for (size_t i = 0; i < whole.size(); ++i) {
+        CHECK(a[i] + b[i] == Approx(whole[i]).epsilon(1e-4).margin(1e-3));
+      }
+      CHECK(result(none) == std::vector<float>(whole.size()));
+      results.push_back(whole);
+    }
+    double distance = 0, size = 0;
+    for (size_t i = 0; i < results[0].size(); ++i) {
+      distance += std::pow(results[0][i] - results[1][i], 2);
+      size += std::pow(results[1][i], 2);
+    }
+    CHECK(std::sqrt(distance / size) < 0.02);
+  }
 }
 
 TEST_CASE("random logits choose the experts that sorting finds") {
