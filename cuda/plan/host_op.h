@@ -39,8 +39,8 @@ struct HostShare {
 struct HostPart {
   std::vector<size_t> ops;
   int64_t bytes = 0;
-  // Experts with a cache. Of the chosen ones that it does not have, the link brings this share to
-  // the cache while the CPU computes the others.
+  // Experts. Of the chosen ones that their cache does not have, the GPU gets this share over the
+  // link while the CPU computes the others.
   std::vector<size_t> shared;
   double copied = 1;
 };
@@ -49,5 +49,7 @@ HostPart host_part(const FusedProgram& fused, const Placement& placement, const 
 // With more rows than this, the CPU computes for longer than it reads weights: 8 rows took longer
 // with the CPU than without.
 inline constexpr int kMostHostRows = 4;
+// Of experts each row reads others, so the CPU computes a part of them for more rows.
+inline constexpr int kMostSharedRows = 16;
 
 }  // namespace skald::cuda

@@ -115,12 +115,17 @@ void stream_share(const std::vector<size_t>& ops, double share, Placement& place
   }
 }
 
+int64_t state_bytes(const FusedProgram& fused, const Placement& placement, size_t op) {
+  const auto* experts = std::get_if<FusedExperts>(&fused.ops[op].op);
+  if (!experts) return 0;
+  return padded(cache_state_size(experts->spec.count, placement.ops[op].cached) * 4);
+}
+
 // The host has all experts of these ops. A share of them does not fit in the caches, which have
 // equally many slots of each layer, or one more.
 void cache_experts(const FusedProgram& fused, const std::vector<size_t>& ops, double share,
                    Placement& placement) {
   double owed = 0;
-  int64_t states = 0;
   for (size_t i : ops) {
     OpPlace& op = placement.ops[i];
     const int count = std::get<FusedExperts>(fused.ops[i].op).spec.count;
@@ -132,14 +137,12 @@ void cache_experts(const FusedProgram& fused, const std::vector<size_t>& ops, do
     const int64_t cached = op.bytes / count * op.cached;
     const double left = 1 - static_cast<double>(op.cached) / count;
     placement.caches += cached;
-    states += op.cached > 0 ? padded(cache_state_size(count, op.cached) * 4) : 0;
     placement.streamed.push_back(i);
     placement.device -= op.bytes;
     placement.host += op.bytes;
     placement.streamed_bytes += op.bytes - cached;
     placement.row_bytes += static_cast<int64_t>(left * static_cast<double>(op.row_bytes));
   }
-  placement.caches += states;
 }
 
 // The ops that may be streamed. Experts go first: a row needs few of them.
@@ -165,6 +168,7 @@ struct Streamable {
     if (first > 0 && !caches) stream_share(experts, first / experts_share, placement);
     if (share > first) stream_share(others, (share - first) / (1 - experts_share), placement);
     std::sort(placement.streamed.begin(), placement.streamed.end());
+    for (size_t op : placement.streamed) placement.caches += state_bytes(fused, placement, op);
     place_slots(placement);
     return placement;
   }

@@ -85,7 +85,8 @@ std::vector<MemoryPart> other_parts(const FusedProgram& fused, const Sizes& s) {
 std::vector<MemoryPart> weight_parts(const Placement& placement, bool cached) {
   std::vector<MemoryPart> parts = {{kWeightPart, placement.device}};
   if (cached) parts.push_back({kCachePart, placement.caches});
-  if (placement.slots > 0) parts.push_back({kSlotPart, placement.slots});
+  const int64_t slots = placement.slots + (cached ? 0 : placement.caches);
+  if (slots > 0) parts.push_back({kSlotPart, slots});
   if (placement.host > 0) {
     parts.push_back({"weights on the host", placement.host, false, true});
   }

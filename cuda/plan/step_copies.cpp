@@ -38,12 +38,13 @@ bool StepPlanner::reads_in_place(size_t op) const {
 
 // Where kernels do not read experts in their slots, the CPU computes all of a layer's experts.
 HostPart StepPlanner::host_part() const {
-  if (kind_.head || kind_.rows > kMostHostRows) return {};
+  if (kind_.head || kind_.rows > kMostSharedRows) return {};
   HostPart part = cuda::host_part(fused_, setting_.placement, setting_.host);
   const auto whole = std::stable_partition(part.shared.begin(), part.shared.end(),
                                            [&](size_t op) { return reads_in_place(op); });
   part.ops.insert(part.ops.end(), whole, part.shared.end());
   part.shared.erase(whole, part.shared.end());
+  if (kind_.rows > kMostHostRows) part.ops.clear();
   std::sort(part.ops.begin(), part.ops.end());
   return part;
 }

@@ -167,8 +167,8 @@ void StepPlanner::add(const FusedExperts& op) {
   emit(RouteEntry(), dependent_);
   if (kind_.rows > 1) emit(SortChoicesEntry(), dependent_);
   const bool in_place = reads_in_place(at_);
-  const bool cached = in_place && setting_.placement.ops[at_].cached > 0;
-  const bool shared = cached && is_shared(at_);
+  const bool shared = is_shared(at_);
+  const bool cached = in_place && (shared || setting_.placement.ops[at_].cached > 0);
   if (cached) emit(CacheEntry{shared ? host_.copied : 1, shared}, false);
   bool sums = false, early_before = false;
   for (size_t i = 0; i < stacks.size(); ++i) {
@@ -178,6 +178,7 @@ void StepPlanner::add(const FusedExperts& op) {
     ExpertsEntry entry = {};
     entry.stack = i;
     entry.in_place = in_place;
+    entry.slots = cached;
     entry.shape = experts_shape(fused_, op, stacks[i]);
     entry.shape.dependent = dependent_;
     entry.kernel = &select_experts(entry.shape, routing, setting_.gpu,

@@ -168,7 +168,8 @@ struct ExpertsEntry {
   size_t stack;  // index into FusedProgram::stacks()
   ExpertsShape shape;
   BufferName in, out;
-  bool in_place = false;  // reads the chosen experts where they lie: in a cache, or on the host
+  bool in_place = false;  // reads the chosen experts on the host, or
+  bool slots = false;     // where CacheEntry says
   bool sums = false;      // ExpertsSum: the kernel also sums the experts on the residual stream
 };
 struct ExpertsGateEntry {};

@@ -18,16 +18,17 @@ ExpertCaches::ExpertCaches(const FusedProgram& fused, const Placement& placement
   if (placement.caches == 0) return;
   int64_t numbers = 0;
   for (size_t op : placement.streamed) {
-    if (!has(op)) continue;
+    if (!is_experts(op)) continue;
     state_at_[op] = numbers;
     numbers += state_numbers(op);
   }
   states_begin_ = placement.caches - numbers * 4;
   states_.resize(static_cast<size_t>(numbers));
   for (size_t op : placement.streamed) {
-    if (!has(op)) continue;
+    if (!is_experts(op)) continue;
     const int slots = placement.ops[op].cached;
     for (const CachedStack& stack : stacks_of(op)) {
+      if (slots == 0) break;
       SKALD_CUDA(cudaMemcpyAsync(stack.cache, stack.host, static_cast<size_t>(slots * stack.stride),
                                  cudaMemcpyHostToDevice, stream));
     }

@@ -19,10 +19,15 @@ class ExpertCaches {
   ExpertCaches(const FusedProgram& fused, const Placement& placement, const LoadedModel& loaded,
                Stream stream);
 
+  // Whether a layer's cache has slots. Without any, it still says which chosen experts are read on
+  // the host and which the CPU computes.
   bool has(size_t op) const { return placement_.ops[op].cached > 0; }
   CacheState state(size_t op) const;
-  // The first slot of a stack of experts.
-  const void* slots(size_t op, size_t stack) const { return stacks_of(op)[stack].cache; }
+  // The first slot of a stack of experts, or other memory of that size if there is none.
+  const void* slots(size_t op, size_t stack) const {
+    const CachedStack found = stacks_of(op)[stack];
+    return has(op) ? found.cache : found.all;
+  }
   // Without `moves` and `blocks`.
   MoveExpertsLaunch moves(size_t op) const;
   ExpertUse use() const;  // waits for the GPU
@@ -39,6 +44,9 @@ class ExpertCaches {
 
  private:
   std::vector<CachedStack> stacks_of(size_t op) const;
+  bool is_experts(size_t op) const {
+    return std::holds_alternative<FusedExperts>(fused_.ops[op].op);
+  }
   int experts(size_t op) const { return std::get<FusedExperts>(fused_.ops[op].op).spec.count; }
   int64_t state_numbers(size_t op) const {
     return padded(cache_state_size(experts(op), placement_.ops[op].cached) * 4) / 4;

@@ -21,7 +21,7 @@ constexpr double kMeasuredBytes = 0x1p31;
 // One core stays for the thread that CUDA itself has.
 cpu::KernelOptions kernel_options(const Program& program, int threads) {
   RunOptions options;
-  options.rows = kMostHostRows;
+  options.rows = kMostSharedRows;
   options.threads = threads > 0 ? threads : std::max(1, cpu::available_threads() - 1);
   cpu::KernelOptions kernels = cpu::kernel_options(program, options);
   kernels.patient = true;
@@ -53,11 +53,11 @@ HostOps::HostOps(const Parts& parts, int threads, Stream stream)
   }
   if (!any_) return;
   kernels_ = cpu::fast_kernels(kernel_options(program_, threads));
-  row_ops_ = std::make_unique<cpu::RowOps>(program_, *kernels_, kMostHostRows);
-  in_ = PinnedMemory(kMostHostRows * in_bytes, "rows that the CPU computes");
-  out_ = PinnedMemory(kMostHostRows * out_bytes, "rows that the CPU computes");
-  chosen_ = PinnedMemory(kMostHostRows * used * 4, "experts' choices");
-  weights_ = PinnedMemory(kMostHostRows * used * 4, "experts' choices");
+  row_ops_ = std::make_unique<cpu::RowOps>(program_, *kernels_, kMostSharedRows);
+  in_ = PinnedMemory(kMostSharedRows * in_bytes, "rows that the CPU computes");
+  out_ = PinnedMemory(kMostSharedRows * out_bytes, "rows that the CPU computes");
+  chosen_ = PinnedMemory(kMostSharedRows * used * 4, "experts' choices");
+  weights_ = PinnedMemory(kMostSharedRows * used * 4, "experts' choices");
   turns_ = PinnedMemory((2 * std::ssize(ops_) + 1) * 4, "requests to the CPU");
   std::fill_n(turns_.as<uint32_t>(), 2 * ops_.size() + 1, 0u);
 }

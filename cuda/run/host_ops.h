@@ -76,7 +76,7 @@ class HostOps {
   std::unique_ptr<cpu::Kernels> kernels_;
   std::unique_ptr<cpu::RowOps> row_ops_;
   PinnedMemory in_, out_;
-  PinnedMemory chosen_, weights_;  // [kMostHostRows, used]
+  PinnedMemory chosen_, weights_;  // [kMostSharedRows, used]
   PinnedMemory turns_;             // a request and an answer for each op, then `aborted`
 };
 

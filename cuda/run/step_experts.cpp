@@ -34,7 +34,7 @@ void StepOps::launch(const Step& step, const StepEntry& entry, const ExpertsEntr
   ExpertsLaunch launch = {};
   static_cast<ExpertsShape&>(launch) = experts.shape;
   launch.weight = experts.in_place ? p_.loaded.in_place(entry.op, stack.first) : stack.first;
-  if (experts.in_place && p_.caches.has(entry.op)) {
+  if (experts.slots) {
     launch.cached = p_.caches.slots(entry.op, experts.stack);
     launch.slots = memory_.experts.slots.as<int32_t>();
   }

@@ -12,14 +12,16 @@ namespace {
 constexpr int kThreads = 512;
 constexpr uint32_t kInUse = ~0u;  // the age of a slot whose expert this step has chosen
 
-// Shared memory of choose_slots. wanted: 1 for chosen experts. missing: those without a slot, in
-// their order.
+// What becomes of an expert in this step. Read: it has no slot, and kernels read it on the host.
+enum Fate : int { kNotChosen, kChosen, kRead };
+
+// Shared memory of choose_slots. missing: the chosen experts without a slot, in their order.
 struct Lists {
-  int *wanted, *missing;  // [experts]
-  uint32_t* used_at;      // [slots], or kInUse
+  int *fates, *missing;  // [experts]
+  uint32_t* used_at;     // [slots], or kInUse
 
   __device__ Lists(int* memory, int experts)
-      : wanted(memory),
+      : fates(memory),
         missing(memory + experts),
         used_at(reinterpret_cast<uint32_t*>(memory + 2 * experts)) {}
   static int bytes(int experts, int slots) { return (2 * experts + slots) * 4; }
@@ -31,7 +33,7 @@ __device__ inline int list_missing(const Lists& lists, const int32_t* slot_of, i
   int count = 0;
   for (int base = 0; base < experts; base += 32) {
     const int expert = base + lane;
-    const bool missing = expert < experts && lists.wanted[expert] && slot_of[expert] < 0;
+    const bool missing = expert < experts && lists.fates[expert] && slot_of[expert] < 0;
     const unsigned all = __ballot_sync(~0u, missing);
     if (missing) lists.missing[count + __popc(all & ((1u << lane) - 1))] = expert;
     count += __popc(all);
@@ -47,14 +49,14 @@ __global__ void __launch_bounds__(kThreads) choose_slots(ChooseSlotsLaunch a) {
   const Lists lists(memory, r.count);
   const int thread = static_cast<int>(threadIdx.x), choices = r.rows * r.used;
   if (thread == 0) in_use = 0;
-  for (int e = thread; e < r.count; e += kThreads) lists.wanted[e] = 0;
+  for (int e = thread; e < r.count; e += kThreads) lists.fates[e] = kNotChosen;
   wait_for_kernel_ahead();
   __syncthreads();
-  for (int i = thread; i < choices; i += kThreads) lists.wanted[r.chosen[i]] = 1;
+  for (int i = thread; i < choices; i += kThreads) lists.fates[r.chosen[i]] = kChosen;
   const uint32_t step = *cache.step + 1;
   __syncthreads();
   for (int s = thread; s < cache.slots; s += kThreads) {
-    const bool wanted = lists.wanted[cache.expert_of[s]];
+    const bool wanted = lists.fates[cache.expert_of[s]];
     if (wanted) cache.used_at[s] = step;
     if (wanted) atomicAdd(&in_use, 1);
     lists.used_at[s] = wanted ? kInUse : cache.used_at[s];
@@ -65,8 +67,11 @@ __global__ void __launch_bounds__(kThreads) choose_slots(ChooseSlotsLaunch a) {
   }
   __syncthreads();
 
+  // The link brings the first ones of the missing experts, to slots as far as there are some.
+  const int brought = a.cpu.rows ? copied_experts(missing, a.copied) : missing;
+  const int moves = min(cache.slots - in_use, brought);
+  for (int i = moves + thread; i < brought; i += kThreads) lists.fates[lists.missing[i]] = kRead;
   // Each slot finds out how many others were used before it.
-  const int moves = min(cache.slots - in_use, copied_experts(missing, a.copied));
   for (int s = thread; s < cache.slots; s += kThreads) {
     const uint32_t own = lists.used_at[s];
     if (own == kInUse || moves == 0) continue;
@@ -85,7 +90,7 @@ __global__ void __launch_bounds__(kThreads) choose_slots(ChooseSlotsLaunch a) {
     a.moves[3 + 2 * before] = s;
   }
   if (thread == 0) {
-    a.moves[0] = a.cpu.rows && missing > moves;
+    a.moves[0] = missing > brought;
     a.moves[1] = moves;
     *cache.step = step;
     cache.counts->found += in_use;
@@ -95,15 +100,14 @@ __global__ void __launch_bounds__(kThreads) choose_slots(ChooseSlotsLaunch a) {
   __syncthreads();
 
   for (int e = thread; e < r.count; e += kThreads) {
-    if (!lists.wanted[e]) continue;
     const int slot = cache.slot_of[e];
-    a.slots[e] = a.cpu.rows ? max(slot, 0) : slot;
+    if (lists.fates[e] != kNotChosen) a.slots[e] = lists.fates[e] == kRead ? slot : max(slot, 0);
   }
   if (!a.cpu.rows) return;
-  if (missing == moves) return send_request(a.cpu.turn, Request::Nothing);
+  if (missing == brought) return send_request(a.cpu.turn, Request::Nothing);
   for (int i = thread; i < choices; i += kThreads) {
     const int expert = r.chosen[i];
-    const bool on_gpu = cache.slot_of[expert] >= 0;
+    const bool on_gpu = cache.slot_of[expert] >= 0 || lists.fates[expert] == kRead;
     a.cpu.chosen[i] = on_gpu ? -1 : expert;
     a.cpu.weights[i] = r.weights[i];
     if (!on_gpu) r.weights[i] = 0;
@@ -160,7 +164,7 @@ __global__ void __launch_bounds__(kThreads)
 void launch_choose_slots(const ChooseSlotsLaunch& a, Stream stream) {
   constexpr int kMostBytes = 48 << 10;
   const int bytes = Lists::bytes(a.routing.count, a.cache.slots);
-  check(a.cache.slots > 0 && bytes <= kMostBytes, "a cache has slots, and its lists fit a block");
+  check(bytes <= kMostBytes, "the lists of a cache fit a block");
   launch_kernel(choose_slots, {dim3(1), kThreads, static_cast<size_t>(bytes)}, stream, a);
 }
 

@@ -43,9 +43,9 @@ struct ChooseSlotsLaunch {
   // [2 + 2 * experts]: whether the CPU has experts to compute, how many experts are copied, then
   // the expert and the slot of each.
   int32_t* moves;
-  // The CPU computes chosen experts without a slot (`rows` is not null). Of them, copied_experts()
-  // get slots and are copied. The CPU's choices get weight 0 on the GPU, where their products have the
-  // numbers of some other expert.
+  // The CPU computes chosen experts without a slot (`rows` is not null). copied_experts() of them
+  // are left to the GPU: they get slots, or kernels read them on the host. The CPU's choices get
+  // weight 0 on the GPU, where their products have the numbers of some other expert.
   float copied = 1;
   struct ForCpu {
     const void* rows = nullptr;  // the experts' input; a multiple of 16 bytes

@@ -144,7 +144,7 @@ TEST_CASE("the CPU gets the share of products that it reads while the link copie
   CHECK(!many.waits);
 }
 
-TEST_CASE("of experts with a cache, link and CPU have a part each") {
+TEST_CASE("of experts on the host, link and CPU have a part each") {
   const Model model = shape_model("qwen3-30b-a3b", "q4_k_m");
   const cuda::FusedProgram fused = cuda::fuse_program(model.program());
   cuda::PlanSetting setting;
@@ -159,7 +159,8 @@ TEST_CASE("of experts with a cache, link and CPU have a part each") {
   const auto entries = [&](double copied) {
     int caches = 0, parts = 0;
     for (const cuda::StepEntry& entry : cuda::plan_step(fused, setting, kind).entries) {
-      CHECK(!std::holds_alternative<cuda::HostEntry>(entry.kind));
+      const bool whole = std::holds_alternative<cuda::HostEntry>(entry.kind);
+      CHECK(!(whole && std::holds_alternative<cuda::FusedExperts>(fused.ops[entry.op].op)));
       parts += std::holds_alternative<cuda::HostExpertsEntry>(entry.kind);
       const auto* cache = std::get_if<cuda::CacheEntry>(&entry.kind);
       if (!cache) continue;
@@ -169,10 +170,16 @@ TEST_CASE("of experts with a cache, link and CPU have a part each") {
     }
     return std::pair(caches, parts);
   };
-  for (kind.rows = 1; kind.rows <= cuda::kMostHostRows; ++kind.rows) {
+  for (kind.rows = 1; kind.rows <= cuda::kMostSharedRows; ++kind.rows) {
     CHECK(entries(0.6 / 1.6) == std::pair(48, 48));
   }
   CHECK(entries(1) == std::pair(48, 0));  // too many rows for the CPU
+  // Without slots too: the GPU reads its part on the host.
+  const cuda::Placement some = setting.placement;
+  setting.placement = cuda::place_weights(fused, {.room = {}, .share = 0});
+  kind.rows = 1;
+  CHECK(entries(0.6 / 1.6) == std::pair(48, 48));
+  setting.placement = some;
   kind.rows = 1;
   setting.host.cpu = 4e9;
   CHECK(entries(1) == std::pair(48, 0));  // the link alone is as fast

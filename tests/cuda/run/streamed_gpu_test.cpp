@@ -164,7 +164,8 @@ TEST_CASE("the CPU computes some of the chosen experts that a cache does not hav
       std::printf("found %ld, copied %ld, others %ld\n", static_cast<long>(use.found),
                   static_cast<long>(use.copied), static_cast<long>(use.others));
       CHECK(use.found > 0);
-      CHECK(use.others > 0);
+      // A single missing expert is always copied.
+      CHECK((use.others > 0 || (used == 1 && !cpu_takes_all)));
       CHECK((use.copied == 0) == cpu_takes_all);
     }
     const ExpertUse use = alone->expert_use();
