@@ -190,6 +190,10 @@ void LoadedModel::load(LoadedOp& op, const FusedDelta& net, Stream stream) {
   op.norm = norm_weight(net.norm, stream);
 }
 
+void LoadedModel::load(LoadedOp& op, const FusedShortConv& conv, Stream stream) {
+  op.conv = float_rows(conv.conv, stream);
+}
+
 void LoadedModel::load(LoadedOp& op, const SumOfNorms& sum, Stream stream) {
   const int64_t dim = fused_.cols(sum.out);
   op.norm = norm_weight(sum.norm, dim, stream);

@@ -31,7 +31,8 @@ struct LoadedOp {
   // (FusedProgram::bounded()). 0: no bound is known.
   float bound = 0;
   const float* gate = nullptr;                       // RowGate
-  const float *conv = nullptr, *rate = nullptr;      // FusedDelta; its norm and bias are above
+  const float* conv = nullptr;                       // FusedDelta, FusedShortConv
+  const float* rate = nullptr;                       // FusedDelta; its norm and bias are above
   const float *q_norm = nullptr, *k_norm = nullptr;  // FusedAttention
   const float* sinks = nullptr;
   const float* router = nullptr;  // FusedExperts
@@ -73,6 +74,7 @@ class LoadedModel {
   void load(LoadedOp& op, const FusedAttention& attention, Stream stream);
   void load(LoadedOp& op, const FusedExperts& experts, Stream stream);
   void load(LoadedOp& op, const FusedDelta& net, Stream stream);
+  void load(LoadedOp& op, const FusedShortConv& conv, Stream stream);
   void load(LoadedOp& op, const RowGate& gate, Stream stream);
   void load(LoadedOp& op, const SumOfNorms& sum, Stream stream);
   void load(LoadedOp&, const GatedAct&, Stream) {}

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cuda/kernels/epilogue.h"
+#include "cuda/kernels/states/short_conv.h"
 #include "cuda/kernels/states/states.h"
 #include "engine/program/program.h"
 
@@ -109,21 +110,31 @@ struct FusedDelta {
   DeltaColumns columns;
   int taps;
   bool log_rate;  // as in DeltaNet
-  int index;      // the number of this net
+  int index;      // the number of this layer among those with a state
+};
+
+// A convolution between two gates: out = after * conv(before * x). `in` is a product with before,
+// after and x side by side.
+struct FusedShortConv {
+  ActId out, in;
+  WeightId conv;
+  ShortConvColumns columns;
+  int taps;
+  int index;  // the number of this layer among those with a state
 };
 
 // Norm: a norm of the residual stream that several ops read. It writes its buffer in the
 // activations' type, or the residual stream itself in float32. GatedAct: gates a buffer in place.
 // Embed: into a float32 buffer, the first one into the residual stream.
 struct FusedOp {
-  std::variant<Embed, Norm, FusedLinear, FusedAttention, FusedExperts, FusedDelta, RowGate,
-               GatedAct, SumOfNorms, GatedPart>
+  std::variant<Embed, Norm, FusedLinear, FusedAttention, FusedExperts, FusedDelta, FusedShortConv,
+               RowGate, GatedAct, SumOfNorms, GatedPart>
       op;
   size_t last;  // index of the last op of the Program that this op does
 };
 
-// Buffers that the Program does not have: `qkv`, `delta` for what a delta net reads, and `copy` for
-// the residual stream in the activations' type.
+// Buffers that the Program does not have: `qkv`; `delta` for what a delta net or a short convolution
+// reads; `copy` for the residual stream in the activations' type.
 struct FusedBuffers {
   ActId qkv, delta, copy;
 };

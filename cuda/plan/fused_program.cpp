@@ -77,6 +77,7 @@ std::vector<WeightId> weights_of(const FusedOp& op) {
                  [](const FusedDelta& o) {
                    return Ids{o.conv, o.rate, o.bias, o.norm};
                  },
+                 [](const FusedShortConv& o) { return Ids{o.conv}; },
                  [](const RowGate& o) { return Ids{o.weight}; },
                  [](const SumOfNorms& o) {
                    return Ids{o.norm, o.a_norm, o.b_norm};
@@ -184,6 +185,12 @@ std::vector<ExpertStack> FusedProgram::stacks(const FusedExperts& op) const {
 
 DeltaShape FusedProgram::shape(const FusedDelta& op) const {
   return {type, op.spec, op.columns, op.taps, cols(op.in)};
+}
+
+int64_t FusedProgram::state_floats(const FusedOp& op) const {
+  if (const auto* net = std::get_if<FusedDelta>(&op.op)) return shape(*net).state_floats();
+  const auto* conv = std::get_if<FusedShortConv>(&op.op);
+  return conv ? conv->taps * cols(conv->out) : 0;
 }
 
 int64_t FusedProgram::outs(const FusedLinear& op) const {

@@ -64,6 +64,7 @@ struct FusedProgram {
     return op.route_norm || op.spec.router_scale != 1;
   }
   DeltaShape shape(const FusedDelta& op) const;
+  int64_t state_floats(const FusedOp& op) const;  // of a sequence; 0: the op has no state
   int64_t outs(const FusedLinear& op) const;
   int64_t ins(const FusedLinear& op) const;
   bool has_bias(const FusedLinear& op) const;

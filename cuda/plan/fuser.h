@@ -53,6 +53,8 @@ class Fuser {
   bool own_norm();
   // norm, products, convolution, net, norm of heads, gate
   bool delta_net();
+  // norm, three products, gate, convolution, gate
+  bool short_conv();
   bool row_gate();   // both buffers have the activations' type
   bool gated_act();  // gates one of its inputs in place
 
@@ -97,7 +99,7 @@ class Fuser {
   FusedBuffers buffers_;
   ActId hidden_;  // the residual stream
   size_t at_ = 0;
-  int nets_ = 0;
+  int states_ = 0;                         // layers with a state so far
   std::optional<ActId> layer_embeddings_;  // the buffer
   std::vector<FusedOp> fused_;
   std::vector<std::shared_ptr<const RowReader>> readers_;

@@ -139,6 +139,11 @@ class Lister {
     add(weights_text({op.conv}), shape, prompts_, kAnyRows);
   }
 
+  void list(const FusedShortConv& op) {
+    add(weights_text({op.conv}), concat("[", fused_.cols(op.out), "], ", op.taps, " taps"),
+        prompts_, kAnyRows);
+  }
+
   void list(const FusedLinear& op) {
     const std::vector<Piece> pieces = fused_.pieces(op);
     std::string shape = concat("[", fused_.outs(op), ", ", fused_.ins(op), "]");
@@ -181,6 +186,7 @@ class Lister {
                                  [](const FusedAttention&) { return std::string("attention"); },
                                  [](const FusedExperts&) { return std::string("experts"); },
                                  [](const FusedDelta&) { return std::string("delta_net"); },
+                                 [](const FusedShortConv&) { return std::string("short_conv"); },
                                  [](const RowGate&) { return std::string("row_gate"); },
                                  [](const GatedAct&) { return std::string("gated_act"); },
                                  [](const GatedPart&) { return std::string("gated_part"); },

@@ -48,6 +48,9 @@ std::string entry_text(const FusedProgram& fused, const StepEntry& entry) {
       },
       [](const AttentionEntry& attention) { return std::string(attention.kernel->name); },
       [](const DeltaEntry& net) { return std::string(net.kernel->name); },
+      [](const ShortConvEntry& conv) {
+        return std::string(conv.keeps ? "short_conv + short_conv_keep" : "short_conv");
+      },
       [](const GatedActEntry&) { return std::string("gated_act"); },
       [](const GatedPartEntry&) { return std::string("gated_part"); },
       [](const SumOfNormsEntry&) { return std::string("sum_of_norms"); },

@@ -155,10 +155,10 @@ Sizes::Sizes(const FusedProgram& fused, const SizeOptions& options) {
   }
   pages = cache_pages(options.context, options.sequences, options.cache_tokens);
   for (const FusedOp& op : fused.ops) {
-    const auto* net = std::get_if<FusedDelta>(&op.op);
-    if (!net) continue;
+    const int64_t floats = fused.state_floats(op);
+    if (floats == 0) continue;
     state_offsets.push_back(slot_floats);
-    slot_floats += padded(fused.shape(*net).state_floats() * 4) / 4;
+    slot_floats += padded(floats * 4) / 4;
   }
   if (slot_floats > 0) slots = int64_t{options.sequences} + options.checkpoints;
   for (size_t i = 0; i < fused.buffers(); ++i) {

@@ -90,7 +90,7 @@ struct Sizes {
   int64_t page = 0;                 // one cache page, all layers
   std::vector<int64_t> kv_offsets;  // offset of each layer in a page
   int64_t pages = 0;
-  std::vector<int64_t> state_offsets;  // of each delta net, in floats
+  std::vector<int64_t> state_offsets;  // of each layer with a state, in floats
   int64_t slot_floats = 0;             // the states of one sequence
   int64_t slots = 0;
   int64_t delta_factors = 0;  // DeltaLaunch::factors, for the largest delta net

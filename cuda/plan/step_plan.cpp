@@ -143,6 +143,8 @@ void StepPlanner::add(const FusedDelta& net) {
   emit(DeltaEntry{&select_delta(fused_.shape(net), need, setting_.gpu)}, dependent_);
 }
 
+void StepPlanner::add(const FusedShortConv&) { emit(ShortConvEntry{!kind_.decode}, dependent_); }
+
 void StepPlanner::add(const FusedAttention& op) {
   AttentionCode code = setting_.attention;
   if (kind_.decode && !setting_.clusters) code = std::min(code, AttentionCode::Mma);

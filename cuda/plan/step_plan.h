@@ -155,6 +155,10 @@ struct AttentionEntry {
 struct DeltaEntry {
   const DeltaKernel* kernel;
 };
+// keeps: the rows of a sequence follow one another, and a second launch keeps the last ones.
+struct ShortConvEntry {
+  bool keeps;
+};
 // Gates a buffer in place: GatedAct.
 struct GatedActEntry {};
 struct GatedPartEntry {};
@@ -178,9 +182,9 @@ struct CombineEntry {};
 using EntryKind =
     std::variant<EmbedEntry, ToTypeEntry, NormEntry, RmsNormEntry, ProductEntry, GateEntry,
                  BiasEntry, PostNormEntry, CapEntry, RowGateEntry, QkNormEntry, RopeAppendEntry,
-                 AttentionEntry, DeltaEntry, GatedActEntry, GatedPartEntry, SumOfNormsEntry,
-                 RouteEntry, SortChoicesEntry, ExpertsEntry, ExpertsGateEntry, CombineEntry,
-                 CopyEntry, AwaitEntry, HostEntry, CacheEntry, HostExpertsEntry>;
+                 AttentionEntry, DeltaEntry, ShortConvEntry, GatedActEntry, GatedPartEntry,
+                 SumOfNormsEntry, RouteEntry, SortChoicesEntry, ExpertsEntry, ExpertsGateEntry,
+                 CombineEntry, CopyEntry, AwaitEntry, HostEntry, CacheEntry, HostExpertsEntry>;
 
 struct StepEntry {
   size_t op;               // index into FusedProgram::ops

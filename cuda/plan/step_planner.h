@@ -49,6 +49,7 @@ class StepPlanner {
   void add(const FusedAttention& attention);
   void add(const FusedExperts& experts);
   void add(const FusedDelta& net);
+  void add(const FusedShortConv& conv);
   void add(const RowGate& gate);
   void add(const GatedAct& gated);
   void add(const GatedPart& gated);

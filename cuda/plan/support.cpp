@@ -11,18 +11,25 @@ namespace {
 std::string_view missing(const std::vector<Op>& ops, size_t at) {
   constexpr std::string_view kNoActivation = "without an activation";
   const Op& op = ops[at];
+  // Ops of a short convolution, `at` past the ends included.
+  const auto gates = [&](size_t i) {
+    const auto* gate = i < ops.size() ? std::get_if<GatedAct>(&ops[i]) : nullptr;
+    return gate && gate->activation == Activation::Identity;
+  };
+  const auto convolves = [&](size_t i) {
+    return i < ops.size() && std::holds_alternative<CausalConv>(ops[i]);
+  };
   if (const auto* o = std::get_if<Linear>(&op)) {
     return o->heads == 1 ? "" : "for each head by itself";
   }
   if (const auto* o = std::get_if<HeadPart>(&op)) {
     return o->width == 0 ? "" : "into heads that are wider than the part";
   }
-  if (const auto* o = std::get_if<CausalConv>(&op)) {
-    return o->activation == Activation::Identity ? kNoActivation : "";
+  const auto* conv = std::get_if<CausalConv>(&op);
+  if (conv && conv->activation == Activation::Identity) {
+    return gates(at - 1) && gates(at + 1) ? "" : "without an activation or gates around it";
   }
-  if (const auto* o = std::get_if<GatedAct>(&op)) {
-    return o->activation == Activation::Identity ? kNoActivation : "";
-  }
+  if (gates(at)) return convolves(at - 1) || convolves(at + 1) ? "" : kNoActivation;
   if (const auto* o = std::get_if<Activate>(&op)) {
     return o->activation == Activation::Identity ? kNoActivation : "";
   }

@@ -236,6 +236,28 @@ void StepOps::launch(const Step& step, const StepEntry& entry, const DeltaEntry&
   cuda::launch(*net.kernel, launch, stream_);
 }
 
+void StepOps::launch(const Step& step, const StepEntry& entry, const ShortConvEntry& kind) {
+  const auto& conv = op<FusedShortConv>(entry);
+  ShortConvLaunch launch = {};
+  launch.type = p_.fused.type;
+  launch.in = act(conv.in);
+  launch.out = act(conv.out);
+  launch.conv = loaded(entry).conv;
+  launch.columns = conv.columns;
+  launch.cols = p_.fused.cols(conv.out);
+  launch.row_numbers = p_.fused.cols(conv.in);
+  launch.taps = conv.taps;
+  launch.rows = step.rows;
+  launch.sequences = step.sequences;
+  launch.one_row_each = !kind.keeps;
+  launch.step = p_.step.table();
+  launch.states = p_.states.as<float>() + p_.sizes.state_offsets[static_cast<size_t>(conv.index)];
+  launch.slot_floats = p_.sizes.slot_floats;
+  launch.dependent = entry.dependent;
+  launch_short_conv(launch, stream_);
+  if (kind.keeps) launch_short_conv_keep(launch, stream_);
+}
+
 void StepOps::launch(const Step& step, const StepEntry& entry, const HostEntry& host) {
   p_.host->send(entry.op, step.rows);
   p_.host->receive(entry.op, step.rows);

@@ -95,6 +95,7 @@ class StepOps {
   void launch(const Step& step, const StepEntry& entry, const RopeAppendEntry& rope);
   void launch(const Step& step, const StepEntry& entry, const AttentionEntry& attention);
   void launch(const Step& step, const StepEntry& entry, const DeltaEntry& net);
+  void launch(const Step& step, const StepEntry& entry, const ShortConvEntry& conv);
   void launch(const Step& step, const StepEntry& entry, const GatedActEntry& gated);
   void launch(const Step& step, const StepEntry& entry, const GatedPartEntry& gated);
   void launch(const Step& step, const StepEntry& entry, const SumOfNormsEntry& sum);

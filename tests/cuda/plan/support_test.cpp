@@ -64,7 +64,16 @@ TEST_CASE("CUDA refuses what its kernels would ignore") {
     CausalConv conv{p.y, p.x, p.b.weight("taps", kTwoDim, 3), 3, p.b.state({2 * kTwoDim})};
     conv.activation = Activation::Identity;
     text = p.refusal(conv);
-    expected += "causal_conv without an activation";
+    expected += "causal_conv without an activation or gates around it";
+  }
+  SECTION("a convolution whose gates are none of its own") {
+    p.file.matrix("taps", DType::F32, kTwoDim, 3);
+    CausalConv conv{p.y, p.x, p.b.weight("taps", kTwoDim, 3), 3, p.b.state({2 * kTwoDim})};
+    conv.activation = Activation::Identity;
+    p.b.add(GatedAct{p.z, p.x, p.z, Activation::Identity});
+    p.b.add(conv);
+    text = p.refusal(GatedAct{p.z, p.x, p.z, Activation::Identity});
+    expected += "gated_act, where it stands in this model";
   }
   SECTION("a router that reads another buffer") {
     Experts op = p.experts();

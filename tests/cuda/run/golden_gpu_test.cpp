@@ -17,7 +17,7 @@ TEST_CASE("golden models on the GPU predict what Hugging Face predicts") {
                "llama-bias-linear-rope", "llama-config-v5", "mistral-swa-headdim64",
                "qwen2-bias-tied", "qwen3-qknorm", "gemma2-softcap", "phi3-fused", "cohere2",
                "granite4", "qwen3_vl", "seed_oss", "ernie4_5", "glm4", "exaone4", "ministral3",
-               "hunyuan_v1_dense", "starcoder2", "qwen3_5", "gemma4-dense", "gemma4-ple");
+               "hunyuan_v1_dense", "starcoder2", "qwen3_5", "lfm2", "gemma4-dense", "gemma4-ple");
   const std::filesystem::path folder = find_golden(name);
   if (folder.empty()) return;
   const OpenedModel opened = open_model(folder);
@@ -36,7 +36,7 @@ TEST_CASE("golden models on the GPU predict what Hugging Face predicts") {
 // experts answer. So all rows are checked in float32, and in 16 bits all but a few.
 TEST_CASE("golden models on the GPU predict in float32 what Hugging Face predicts") {
   const std::string name = GENERATE("mixtral-moe", "olmoe", "qwen2_moe", "gpt_oss-bf16",
-                                    "minimax_m2", "glm4_moe", "qwen3_5_moe", "qwen3_next",
+                                    "minimax_m2", "glm4_moe", "qwen3_5_moe", "qwen3_next", "lfm2",
                                     "gemma4-dense", "gemma4-ple", "gemma4-moe", "muse_glimmer");
   const std::filesystem::path folder = find_golden(name);
   if (folder.empty()) return;
