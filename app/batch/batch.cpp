@@ -103,6 +103,8 @@ Json work_json(const SchedulerCounts& work) {
   return {{"steps", work.steps},
           {"shared_tokens", work.shared_tokens},
           {"preemptions", work.preemptions},
+          {"swapped", work.swapped},
+          {"swapped_tokens", work.swapped_tokens},
           {"memory_ran_out", work.lowered},
           {"busy_seconds", milliseconds(work.busy_seconds)},
           {"gpu_seconds", milliseconds(work.device_seconds)}};
@@ -117,7 +119,9 @@ std::string report(const JobProgress& progress, const SchedulerCounts& work, siz
                             percent(work.busy_seconds), " % of the time");
   if (work.device_seconds > 0) text += concat(", the GPU ", percent(work.device_seconds), " %");
   if (work.shared_tokens > 0) text += concat(", ", counted(work.shared_tokens, "token"), " shared");
-  if (work.preemptions > 0) text += concat(", ", counted(work.preemptions, "text"), " begun again");
+  const int64_t begun_again = work.preemptions - work.swapped;
+  if (work.swapped > 0) text += concat(", ", counted(work.swapped, "text"), " swapped");
+  if (begun_again > 0) text += concat(", ", counted(begun_again, "text"), " begun again");
   if (work.lowered > 0) {
     text += concat("\nskald: the device's memory ran out ", counted(work.lowered, "time"),
                    ", and less was computed at a time; see --max-seqs and "
@@ -135,11 +139,12 @@ int compute(const Setup& s) {
               .lines = count_lines(flags, s.reader.size())});
   const Executors executors = make_executors(s.model.opened.model, s.limits.run, s.devices);
   job.begin(run_json(flags, s.limits, executors));
-  const BatchRun run{job,
-                     s.preparer,
-                     {s.model.tokens.tokenizer.get(), s.model.name, flags.plain},
-                     {.sequences = s.limits.run.sequences},
-                     prepare_threads(s.devices.front())};
+  const BatchRun run{
+      job,
+      s.preparer,
+      {s.model.tokens.tokenizer.get(), s.model.name, flags.plain},
+      {.sequences = s.limits.run.sequences, .swap = swap_limits(executors, s.devices.front())},
+      prepare_threads(s.devices.front())};
   SchedulerCounts work;
   const int code =
       job.execute([&] { work = run_batch(run, executors); }, [&] { return work_json(work); });

@@ -225,6 +225,8 @@ class Pipeline {
     counts_.shared_tokens += counts.shared_tokens;
     counts_.new_tokens += counts.new_tokens;
     counts_.preemptions += counts.preemptions;
+    counts_.swapped += counts.swapped;
+    counts_.swapped_tokens += counts.swapped_tokens;
     counts_.lowered += counts.lowered;
     counts_.busy_seconds += counts.busy_seconds;
     counts_.device_seconds += counts.device_seconds;

@@ -6,6 +6,7 @@
 
 #include "engine/base/error.h"
 #include "engine/cpu/executor.h"
+#include "engine/cpu/machine.h"
 #include "engine/memory/kv_pages.h"
 
 namespace skald {
@@ -62,6 +63,17 @@ JobLimits choose_job_limits(const Model& model, const RunOptions& asked, int seq
   MemoryPlan chosen = plan();
   chosen.context_by = one.context_by;
   return {options, chosen};
+}
+
+SwapLimits swap_limits(std::span<const std::unique_ptr<Executor>> executors, const Device& device) {
+  int64_t left = cpu::lockable_memory();
+  if (!device.cuda) {  // the system provides the cache's memory as tokens fill it
+    const MemoryPlan& plan = executors.front()->plan();
+    left = std::min(left, plan.available) - plan.needed();
+  }
+  const int64_t half = std::max<int64_t>(left, 0) / 2;
+  return {half / std::ssize(executors),
+          [half](int64_t bytes) { return cpu::lockable_memory() - bytes >= half; }};
 }
 
 }  // namespace skald

@@ -1,8 +1,13 @@
-// How many sequences a run over lines computes at a time, and the size of the cache that they
-// share: what the user says, else what fits into the memory.
+// How many sequences a run over lines computes at a time, the size of the cache that they share,
+// and how much of the host's memory may hold the cache of preempted ones: what the user says, else
+// what fits into the memory.
 #pragma once
 
+#include <memory>
+#include <span>
+
 #include "app/model/device.h"
+#include "engine/schedule/swap_space.h"
 #include "engine/step/backend.h"
 
 namespace skald {
@@ -15,5 +20,10 @@ struct JobLimits {
 // sequences: 0 for the device's default. Throws Error(Exit::Memory) where not one sequence fits.
 JobLimits choose_job_limits(const Model& model, const RunOptions& asked, int sequences,
                             const Device& device);
+
+// The limits of each executor's scheduler, once all executors of this program are made on devices
+// like `device`. Half of the memory that the host then has left stays free, also where other
+// processes take theirs at the same time.
+SwapLimits swap_limits(std::span<const std::unique_ptr<Executor>> executors, const Device& device);
 
 }  // namespace skald

@@ -1,6 +1,7 @@
-// Memory of the host for weights that a GPU has no room for. It is page-locked, so that the GPU
-// copies from it at the link's full speed and kernels can read it in place. Where the machine locks
-// no more memory, it is ordinary memory: the GPU then copies from it at a fraction of that speed.
+// Memory of the host for weights, or for the cache of preempted texts, that a GPU has no room for.
+// It is page-locked, so that the GPU copies from it at the link's full speed and kernels can read
+// it in place. Where the machine locks no more memory, it is ordinary memory: the GPU then copies
+// from it at a fraction of that speed.
 #pragma once
 
 #include <cstddef>

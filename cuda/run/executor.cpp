@@ -18,6 +18,7 @@
 #include "cuda/plan/fused_program.h"
 #include "cuda/plan/plan.h"
 #include "cuda/run/host_ops.h"
+#include "cuda/run/page_copies.h"
 #include "cuda/run/sampler.h"
 #include "cuda/run/scorer.h"
 #include "cuda/run/step_ops.h"
@@ -82,6 +83,8 @@ class CudaExecutor final : public Executor {
         pool_(sizes_.pages, sizes_.slots),
         cache_(sizes_.cache(), "the key-value cache"),
         states_(sizes_.states(), "the recurrent states"),
+        page_copies_({cache_.as<std::byte>(), sizes_.page, states_.as<std::byte>(), state_bytes()},
+                     stream_),
         acts_(allocate(sizes_.acts)),
         rows_(StepLimits{max_rows_, plan_.context, fused_.program.vocab()}),
         step_(sizes_.step, options.reproducible),
@@ -134,38 +137,23 @@ class CudaExecutor final : public Executor {
   }
   int64_t page_bytes() const override { return sizes_.page; }
 
-  void read_page(int32_t index, std::span<std::byte> bytes) override {
-    check(std::ssize(bytes) == sizes_.page, "a whole page is read");
-    SKALD_CUDA(cudaSetDevice(device_.index));
-    SKALD_CUDA(
-        cudaMemcpyAsync(bytes.data(), page(index), bytes.size(), cudaMemcpyDeviceToHost, stream_));
-    SKALD_CUDA(cudaStreamSynchronize(stream_));
-  }
-
-  void write_page(int32_t index, std::span<const std::byte> bytes) override {
-    check(std::ssize(bytes) == sizes_.page, "a whole page is written");
-    SKALD_CUDA(cudaSetDevice(device_.index));
-    SKALD_CUDA(
-        cudaMemcpyAsync(page(index), bytes.data(), bytes.size(), cudaMemcpyHostToDevice, stream_));
-    SKALD_CUDA(cudaStreamSynchronize(stream_));  // the caller may free `bytes`
-  }
-
   int64_t state_bytes() const override { return sizes_.slot_floats * 4; }
 
-  void read_state(int32_t slot, std::span<std::byte> bytes) override {
-    check(std::ssize(bytes) == state_bytes(), "a whole state is read");
+  void read_cache(std::span<const CacheRead> parts) override {
+    for (const CacheRead& part : parts) check_part(part);
     SKALD_CUDA(cudaSetDevice(device_.index));
-    SKALD_CUDA(
-        cudaMemcpyAsync(bytes.data(), state(slot), bytes.size(), cudaMemcpyDeviceToHost, stream_));
-    SKALD_CUDA(cudaStreamSynchronize(stream_));
+    page_copies_.read(parts);
   }
 
-  void write_state(int32_t slot, std::span<const std::byte> bytes) override {
-    check(std::ssize(bytes) == state_bytes(), "a whole state is written");
+  void write_cache(std::span<const CacheWrite> parts) override {
+    for (const CacheWrite& part : parts) check_part(part);
     SKALD_CUDA(cudaSetDevice(device_.index));
-    SKALD_CUDA(
-        cudaMemcpyAsync(state(slot), bytes.data(), bytes.size(), cudaMemcpyHostToDevice, stream_));
-    SKALD_CUDA(cudaStreamSynchronize(stream_));  // the caller may free `bytes`
+    page_copies_.write(parts);
+  }
+
+  std::shared_ptr<std::byte> host_memory(int64_t bytes) override {
+    SKALD_CUDA(cudaSetDevice(device_.index));
+    return memory_for_copies(bytes);
   }
 
   int64_t run(Step step) override {
@@ -264,21 +252,10 @@ class CudaExecutor final : public Executor {
   }
 
  private:
-  std::byte* page(int32_t index) const { return cache_.as<std::byte>() + index * sizes_.page; }
-  float* state(int32_t slot) const { return states_.as<float>() + slot * sizes_.slot_floats; }
-
   void admit(Step step) {
     ++steps_;
     hidden_rows_ = 0;
-    rows_.admit(step, [this](const Sequence::Copies& copies) {
-      if (copies.page) copy(page(copies.page->to), page(copies.page->from), sizes_.page);
-      if (copies.state) copy(state(copies.state->to), state(copies.state->from), state_bytes());
-    });
-  }
-
-  void copy(void* to, const void* from, int64_t bytes) {
-    SKALD_CUDA(
-        cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyDeviceToDevice, stream_));
+    rows_.admit(step, [this](const Sequence::Copies& copies) { page_copies_.enqueue(copies); });
   }
 
   HostOps::Parts host_parts() const { return {fused_, sizes_.placement, loaded_, acts_}; }
@@ -472,6 +449,7 @@ class CudaExecutor final : public Executor {
   PagePool pool_;
   DeviceMemory cache_;   // pool_.size() pages of sizes_.page bytes, all layers in a page
   DeviceMemory states_;  // sizes_.slots slots of state_bytes()
+  PageCopies page_copies_;
 
   std::vector<DeviceMemory> acts_;  // one per buffer of the program, and qkv: [max_rows, cols]
   StepRows rows_;

@@ -81,26 +81,20 @@ class CpuExecutor final : public Executor {
   std::string page_format() const override { return page_format_; }
   int64_t page_bytes() const override { return layout_.bytes; }
 
-  void read_page(int32_t index, std::span<std::byte> bytes) override {
-    check(std::ssize(bytes) == layout_.bytes, "a whole page is read");
-    std::memcpy(bytes.data(), page(index), bytes.size());
-  }
-
-  void write_page(int32_t index, std::span<const std::byte> bytes) override {
-    check(std::ssize(bytes) == layout_.bytes, "a whole page is written");
-    std::memcpy(page(index), bytes.data(), bytes.size());
-  }
-
   int64_t state_bytes() const override { return state_floats_ * int64_t{sizeof(float)}; }
 
-  void read_state(int32_t slot, std::span<std::byte> bytes) override {
-    check(std::ssize(bytes) == state_bytes(), "a whole state is read");
-    std::memcpy(bytes.data(), state(slot), bytes.size());
+  void read_cache(std::span<const CacheRead> parts) override {
+    for (const CacheRead& part : parts) {
+      check_part(part);
+      std::memcpy(part.bytes.data(), address(part.kind, part.number), part.bytes.size());
+    }
   }
 
-  void write_state(int32_t slot, std::span<const std::byte> bytes) override {
-    check(std::ssize(bytes) == state_bytes(), "a whole state is written");
-    std::memcpy(state(slot), bytes.data(), bytes.size());
+  void write_cache(std::span<const CacheWrite> parts) override {
+    for (const CacheWrite& part : parts) {
+      check_part(part);
+      std::memcpy(address(part.kind, part.number), part.bytes.data(), part.bytes.size());
+    }
   }
 
   int64_t bytes_allocated() const override {
@@ -163,6 +157,9 @@ class CpuExecutor final : public Executor {
 
   std::byte* page(int32_t index) const { return cache_.data() + index * layout_.bytes; }
   float* state(int32_t slot) { return states_.as<float>() + slot * state_floats_; }
+  void* address(CacheKind kind, int32_t number) {
+    return kind == CacheKind::Page ? static_cast<void*>(page(number)) : state(number);
+  }
 
   // Where the step's rows find the state of one op.
   const StateRow* state_rows(int index) {

@@ -34,7 +34,8 @@ class OwnedNumbers {
   int32_t take();  // one must be free
   void share(int32_t number);
   void release(int32_t number);
-  bool shared(int32_t number) const { return owners_[static_cast<size_t>(number)] > 1; }
+  int32_t owners(int32_t number) const { return owners_[static_cast<size_t>(number)]; }
+  bool shared(int32_t number) const { return owners(number) > 1; }
 
  private:
   std::vector<int32_t> owners_;  // number of owners of each
@@ -52,6 +53,7 @@ class PagePool {
   int32_t take();  // throws Error(Exit::Memory) when none is free
   void share(int32_t page) { pages_.share(page); }
   void release(int32_t page) { pages_.release(page); }
+  int32_t owners(int32_t page) const { return pages_.owners(page); }
   bool shared(int32_t page) const { return pages_.shared(page); }
 
   bool has_states() const { return states_.size() > 0; }

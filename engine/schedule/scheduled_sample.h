@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/schedule/generation.h"
+#include "engine/schedule/swap_space.h"
 #include "engine/step/backend.h"
 
 namespace skald {
@@ -22,6 +23,8 @@ struct ScheduledSample {
   int64_t scored = 0;            // prompt tokens reported as PromptToken events
   int passed = 0;                // younger samples that overtook this one in the queue
   bool ended = false;
+  // After a preemption: cache in the host's memory, until the sequence has been continued with it.
+  std::unique_ptr<SwappedCache> swapped = nullptr;
 
   int64_t prompt_length() const { return static_cast<int64_t>(generation->prompt.size()); }
   int64_t length() const { return static_cast<int64_t>(tokens.size()); }

@@ -1,7 +1,6 @@
 #include "engine/schedule/scheduler.h"
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "engine/base/error.h"
@@ -13,26 +12,27 @@ namespace {
 // Adds its own lifetime to `seconds`.
 class Stopwatch {
  public:
-  explicit Stopwatch(double& seconds) : seconds_(seconds) {}
-  ~Stopwatch() {
-    seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-  }
+  Stopwatch(const SecondsClock& clock, double& seconds) : clock_(clock), seconds_(seconds) {}
+  ~Stopwatch() { seconds_ += clock_() - start_; }
 
  private:
+  const SecondsClock& clock_;
   double& seconds_;
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  double start_ = clock_();
 };
 
 }  // namespace
 
-Scheduler::Scheduler(Executor& executor, SchedulerLimits limits)
+Scheduler::Scheduler(Executor& executor, SchedulerLimits limits, SecondsClock clock)
     : executor_(executor),
-      limits_(limits),
+      limits_(std::move(limits)),
+      clock_(std::move(clock)),
+      swap_(executor, limits_.swap, clock_),
       prefixes_(executor.pages()),
       admission_(executor.pages(), prefixes_, executor.context()) {
   const int64_t most = executor.max_rows();
-  limits_.rows = limits.rows > 0 ? std::min(limits.rows, most) : most;
-  limits_.sequences = std::max<int64_t>(std::min(limits.sequences, limits_.rows), 1);
+  limits_.rows = limits_.rows > 0 ? std::min(limits_.rows, most) : most;
+  limits_.sequences = std::max<int64_t>(std::min(limits_.sequences, limits_.rows), 1);
 }
 
 void Scheduler::add(Generation& generation) {
@@ -62,18 +62,31 @@ std::span<GenerationEvent> Scheduler::step() {
   for (const auto& sample : std::exchange(finished_, {})) end(*sample, Ending::Length);
   drop_cancelled();
   counts_.shared_tokens += admission_.admit(running_, limits_.sequences);
+  for (const auto& sample : running_) bring_back(*sample);
   choose_rows(running_, limits_.rows, parts_);
   make_room();
-  if (!parts_.empty() && run()) {
-    remember_prefixes();
-    for (StepPick& pick : pick()) deliver(pick);
-    // A prompt that is only scored ends without a new token.
-    for (const auto& sample : running_) {
-      if (!sample->ended && sample->pending() == 0) end(*sample, Ending::Length);
-    }
-  }
+  if (!parts_.empty()) compute();
   remove_ended();
   return events_;
+}
+
+void Scheduler::compute() {
+  const double busy = counts_.busy_seconds;
+  if (!run()) return;
+  remember_prefixes();
+  const std::span<StepPick> picks = pick();
+  int64_t rows = 0, of_prompts = 0;
+  for (const StepPicks::Rows& part : parts_) {
+    rows += part.count;
+    of_prompts += part.count > 1 ? part.count : 0;
+  }
+  swap_.times().ran(rows, of_prompts, counts_.busy_seconds - busy);
+  if (!picks.empty()) swap_.times().finished(0);
+  for (StepPick& pick : picks) deliver(pick);
+  // A prompt that is only scored ends without a new token.
+  for (const auto& sample : running_) {
+    if (!sample->ended && sample->pending() == 0) end(*sample, Ending::Length);
+  }
 }
 
 void Scheduler::drop_cancelled() {
@@ -119,11 +132,54 @@ void Scheduler::preempt(ScheduledSample& sample) {
   for (StepPicks::Rows& part : parts_) {
     if (part.sample == &sample) part.count = 0;
   }
+  if (swap_out(sample)) ++counts_.swapped;
   sample.sequence.truncate(0);
   const auto place = std::find_if(running_.begin(), running_.end(),
                                   [&](const auto& other) { return other.get() == &sample; });
   admission_.add(std::move(*place));
   running_.erase(place);
+}
+
+// Returns true if a part of the sample's cache waits in the host's memory.
+bool Scheduler::swap_out(ScheduledSample& sample) {
+  const int64_t length = sample.sequence.length();
+  if (sample.swapped && sample.swapped->length() >= length) return true;  // not back yet
+  const Stopwatch stopwatch(clock_, counts_.busy_seconds);
+  sample.swapped = swap_.save(sample.sequence, pages_of_others(sample));
+  return sample.swapped != nullptr;
+}
+
+// The first pages of the sample that other samples have too. The prefix index is one more owner of
+// a prompt's page, and the first to give it up when the cache is full.
+int64_t Scheduler::pages_of_others(const ScheduledSample& sample) const {
+  const std::span<const int32_t> pages = sample.sequence.pages();
+  size_t count = 0;
+  while (count < pages.size()) {
+    const int32_t known = count < sample.hashes.size() ? 2 : 1;
+    if (executor_.pages().owners(pages[count]) <= known) break;
+    ++count;
+  }
+  return static_cast<int64_t>(count);
+}
+
+// Continues the sequence of an admitted sample with its swapped pages, once it has those before
+// them. Its last tokens are computed if there is no memory.
+void Scheduler::bring_back(ScheduledSample& sample) {
+  Sequence& sequence = sample.sequence;
+  if (!sample.swapped || sequence.length() < sample.swapped->first_token()) return;
+  const auto swapped = std::move(sample.swapped);
+  const int64_t before = sequence.length(), tokens = swapped->length() - before;
+  if (tokens <= 0) return;  // other samples had computed more
+  const Stopwatch stopwatch(clock_, counts_.busy_seconds);
+  const int64_t pages = sequence.missing_pages(tokens);
+  while (executor_.pages().free_pages() < pages && prefixes_.release_one()) {
+  }
+  if (!swap_.restore(*swapped, sequence)) {
+    --counts_.swapped;
+    return;
+  }
+  counts_.swapped_tokens += tokens;
+  remember(sample, before);
 }
 
 bool Scheduler::run() {
@@ -135,7 +191,7 @@ bool Scheduler::run() {
     rows_.push_back({&part.sample->sequence, tokens, part.want});
     counts_.computed_tokens += part.count;
   }
-  const Stopwatch stopwatch(counts_.busy_seconds);
+  const Stopwatch stopwatch(clock_, counts_.busy_seconds);
   try {
     executor_.run(rows_);
     ++counts_.steps;
@@ -149,7 +205,7 @@ bool Scheduler::run() {
 }
 
 std::span<StepPick> Scheduler::pick() {
-  const Stopwatch stopwatch(counts_.busy_seconds);
+  const Stopwatch stopwatch(clock_, counts_.busy_seconds);
   try {
     return picks_.pick(executor_, parts_);
   } catch (const Error& error) {
@@ -179,13 +235,15 @@ void Scheduler::lower_load(const std::string& problem) {
 }
 
 void Scheduler::remember_prefixes() {
-  for (const StepPicks::Rows& part : parts_) {
-    const ScheduledSample& sample = *part.sample;
-    const int64_t whole = static_cast<int64_t>(sample.hashes.size());
-    const int64_t before = std::min(part.first / kPageTokens, whole);
-    const int64_t now = std::min(sample.sequence.length() / kPageTokens, whole);
-    if (now > before) prefixes_.insert(sample.tokens, sample.hashes, now, sample.sequence);
-  }
+  for (const StepPicks::Rows& part : parts_) remember(*part.sample, part.first);
+}
+
+// Lets other samples share what the sequence holds of the prompt, if it is more than `from` tokens.
+void Scheduler::remember(const ScheduledSample& sample, int64_t from) {
+  const int64_t whole = static_cast<int64_t>(sample.hashes.size());
+  const int64_t before = std::min(from / kPageTokens, whole);
+  const int64_t now = std::min(sample.sequence.length() / kPageTokens, whole);
+  if (now > before) prefixes_.insert(sample.tokens, sample.hashes, now, sample.sequence);
 }
 
 void Scheduler::deliver(StepPick& pick) {

@@ -2,8 +2,9 @@
 // row of every sample in decode with parts of prompts in prefill (engine/schedule/step_choice.h).
 // Samples start in order of arrival, as room permits (engine/schedule/admission.h).
 //
-// If the cache is full, the youngest sample is preempted: its pages are freed and its tokens are
-// computed again later. Preemption changes no token, because a sample's result does not depend on
+// If the cache is full, the youngest sample is preempted: its pages are freed. They wait in the
+// host's memory (engine/schedule/swap_space.h), or their tokens are computed again later, whichever
+// took less time so far. Preemption changes no token, because a sample's result does not depend on
 // the other samples. A prompt that shares a prefix with a running prompt waits for that prompt's
 // pages instead of computing them too (engine/memory/prefix_index.h).
 //
@@ -20,6 +21,7 @@
 #include "engine/schedule/generation.h"
 #include "engine/schedule/scheduled_sample.h"
 #include "engine/schedule/step_picks.h"
+#include "engine/schedule/swap_space.h"
 #include "engine/step/backend.h"
 
 namespace skald {
@@ -27,6 +29,7 @@ namespace skald {
 struct SchedulerLimits {
   int64_t sequences = 1;  // samples that run at the same time
   int64_t rows = 0;       // rows of a step; 0: the executor's max_rows()
+  SwapLimits swap = {};   // the host's memory for preempted samples
 };
 
 struct SchedulerCounts {
@@ -35,6 +38,8 @@ struct SchedulerCounts {
   int64_t shared_tokens = 0;    // tokens whose pages another sample had computed
   int64_t new_tokens = 0;       // picked and forced tokens
   int64_t preemptions = 0;      // samples whose pages were freed for older ones
+  int64_t swapped = 0;          // of these: samples whose pages went to the host's memory
+  int64_t swapped_tokens = 0;   // that came back from there
   int64_t lowered = 0;          // how often the device ran out of memory and the load was reduced
   double busy_seconds = 0;      // time spent in the executor
   double device_seconds = 0;    // Executor::device_seconds(); filled in by the caller
@@ -42,7 +47,7 @@ struct SchedulerCounts {
 
 class Scheduler {
  public:
-  Scheduler(Executor& executor, SchedulerLimits limits);
+  Scheduler(Executor& executor, SchedulerLimits limits, SecondsClock clock = steady_seconds);
 
   // The prompt must fit the executor's context. The generation must live until the End events of
   // all its samples have been processed.
@@ -53,6 +58,7 @@ class Scheduler {
   int64_t running() const { return static_cast<int64_t>(running_.size()); }
   const SchedulerLimits& limits() const { return limits_; }
   const SchedulerCounts& counts() const { return counts_; }
+  const SwapSpace& swap_space() const { return swap_; }
 
   // Runs one step and returns its events, which are valid until the next call. An Error concerns
   // the executor, not a sample; the samples are then unchanged.
@@ -63,11 +69,16 @@ class Scheduler {
   void make_room();
   bool make_room(const ScheduledSample& sample, int64_t pages);
   void preempt(ScheduledSample& sample);
+  bool swap_out(ScheduledSample& sample);
+  int64_t pages_of_others(const ScheduledSample& sample) const;
+  void bring_back(ScheduledSample& sample);
+  void compute();
   bool run();
   std::span<StepPick> pick();
   void take_back_step();
   void lower_load(const std::string& problem);
   void remember_prefixes();
+  void remember(const ScheduledSample& sample, int64_t from);
   void deliver(StepPick& pick);
   void deliver_next(ScheduledSample& sample, Picked picked);
   bool take(ScheduledSample& sample, Picked picked);
@@ -76,6 +87,8 @@ class Scheduler {
 
   Executor& executor_;
   SchedulerLimits limits_;
+  SecondsClock clock_;
+  SwapSpace swap_;
   PrefixIndex prefixes_;
   Admission admission_;
   StepPicks picks_;

@@ -10,6 +10,8 @@ StepPicks::Rows part_of(ScheduledSample& sample, int64_t most) {
   const int64_t at = sample.sequence.length();
   int64_t count = std::min(sample.pending(), most);
   Want want = Want::Nothing;
+  // Swapped pages follow those that other samples had computed and that are gone.
+  if (sample.swapped) count = std::min(count, sample.swapped->first_token() - at);
   if (sample.unscored()) {
     // After a preemption, tokens that were already reported are computed again without logits.
     if (at < sample.scored) {

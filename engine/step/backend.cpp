@@ -1,6 +1,8 @@
 #include "engine/step/backend.h"
 
-#include "engine/base/error.h"
+#include <cstring>
+
+#include "engine/base/buffer.h"
 
 namespace skald {
 
@@ -14,12 +16,31 @@ std::vector<Picked> Executor::pick(std::span<const PickRequest> requests) {
   return picked;
 }
 
-void Executor::read_state(int32_t, std::span<std::byte>) {
-  check(false, "an executor without recurrent states is asked for none");
+std::shared_ptr<std::byte> Executor::host_memory(int64_t bytes) {
+  const auto memory = std::make_shared<Buffer>(bytes, "copies of cache pages");
+  // The system provides the memory now, and does not slow down the first copies.
+  std::memset(memory->data(), 0, static_cast<size_t>(bytes));
+  return {memory, memory->data()};
 }
 
-void Executor::write_state(int32_t, std::span<const std::byte>) {
-  check(false, "an executor without recurrent states is given none");
+void Executor::read_page(int32_t page, std::span<std::byte> bytes) {
+  const CacheRead part{CacheKind::Page, page, bytes};
+  read_cache({&part, 1});
+}
+
+void Executor::write_page(int32_t page, std::span<const std::byte> bytes) {
+  const CacheWrite part{CacheKind::Page, page, bytes};
+  write_cache({&part, 1});
+}
+
+void Executor::read_state(int32_t slot, std::span<std::byte> bytes) {
+  const CacheRead part{CacheKind::State, slot, bytes};
+  read_cache({&part, 1});
+}
+
+void Executor::write_state(int32_t slot, std::span<const std::byte> bytes) {
+  const CacheWrite part{CacheKind::State, slot, bytes};
+  write_cache({&part, 1});
 }
 
 Picks Executor::pick_and_run(std::span<const PickRequest> requests, std::span<Sequence* const>) {

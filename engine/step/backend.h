@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/base/check.h"
 #include "engine/memory/kv_pages.h"
 #include "engine/memory/memory_plan.h"
 #include "engine/program/model.h"
@@ -91,6 +92,18 @@ struct ExpertUse {
   int64_t all() const { return found + copied + others; }
 };
 
+// A page of the cache, or the recurrent state in a slot (Sequence::state()), and the memory of the
+// host that its bytes are copied to or from.
+enum class CacheKind : uint8_t { Page, State };
+template <class Byte>
+struct CachePart {
+  CacheKind kind;
+  int32_t number;         // of the page or slot
+  std::span<Byte> bytes;  // [page_bytes()] or [state_bytes()]
+};
+using CacheRead = CachePart<std::byte>;
+using CacheWrite = CachePart<const std::byte>;
+
 // Receives every buffer as an op writes it, in the order of ops; for `skald diff`.
 struct OpOutput {
   size_t op;  // index into Program::ops
@@ -152,18 +165,34 @@ class Executor {
   virtual ExpertUse expert_use() { return {}; }  // so far; waits for running kernels
   virtual std::string description() const = 0;   // "cpu (AVX3_DL, 2 threads)"
 
-  // The bytes of a cache page, to keep them in a file (Session::read_page()). page_format() names
-  // everything besides the model that the bytes depend on: an executor of the same model with an
-  // equal format and page size can continue from the bytes.
+  // The bytes of cache pages and states, to keep them in a file (Session::read_page()) or in the
+  // host's memory (SwapSpace). page_format() names everything besides the model that the bytes
+  // depend on: an executor of the same model with an equal format and page size can continue from
+  // the bytes. state_bytes() is 0 for models without recurrent states.
   virtual std::string page_format() const = 0;  // "cpu AVX3_DL f16"
   virtual int64_t page_bytes() const = 0;
-  virtual void read_page(int32_t page, std::span<std::byte> bytes) = 0;  // [page_bytes()]
-  virtual void write_page(int32_t page, std::span<const std::byte> bytes) = 0;
-  // The same for the recurrent state in a slot (Sequence::state()). state_bytes() is 0 for models
-  // without one.
   virtual int64_t state_bytes() const { return 0; }
-  virtual void read_state(int32_t slot, std::span<std::byte> bytes);
-  virtual void write_state(int32_t slot, std::span<const std::byte> bytes);
+  // All copies are done when the call returns. They are fastest with host_memory().
+  virtual void read_cache(std::span<const CacheRead> parts) = 0;
+  virtual void write_cache(std::span<const CacheWrite> parts) = 0;
+  // Memory of the host that is ready to be written. It may outlive the executor. Throws
+  // Error(Exit::Memory).
+  virtual std::shared_ptr<std::byte> host_memory(int64_t bytes);
+  // One page or state.
+  void read_page(int32_t page, std::span<std::byte> bytes);
+  void write_page(int32_t page, std::span<const std::byte> bytes);
+  void read_state(int32_t slot, std::span<std::byte> bytes);
+  void write_state(int32_t slot, std::span<const std::byte> bytes);
+
+ protected:
+  // Checks that the memory of a part has the size of a page or state.
+  template <class Byte>
+  void check_part(const CachePart<Byte>& part) const {
+    const bool page = part.kind == CacheKind::Page;
+    check(page || state_bytes() > 0, "a model has the states that are copied");
+    check(std::ssize(part.bytes) == (page ? page_bytes() : state_bytes()),
+          "a whole page or state is copied");
+  }
 
  private:
   Sampler sampler_;

@@ -28,18 +28,11 @@ class WrappedExecutor : public Executor {
   std::string description() const override { return inner_->description(); }
   std::string page_format() const override { return inner_->page_format(); }
   int64_t page_bytes() const override { return inner_->page_bytes(); }
-  void read_page(int32_t page, std::span<std::byte> bytes) override {
-    inner_->read_page(page, bytes);
-  }
-  void write_page(int32_t page, std::span<const std::byte> bytes) override {
-    inner_->write_page(page, bytes);
-  }
   int64_t state_bytes() const override { return inner_->state_bytes(); }
-  void read_state(int32_t slot, std::span<std::byte> bytes) override {
-    inner_->read_state(slot, bytes);
-  }
-  void write_state(int32_t slot, std::span<const std::byte> bytes) override {
-    inner_->write_state(slot, bytes);
+  void read_cache(std::span<const CacheRead> parts) override { inner_->read_cache(parts); }
+  void write_cache(std::span<const CacheWrite> parts) override { inner_->write_cache(parts); }
+  std::shared_ptr<std::byte> host_memory(int64_t bytes) override {
+    return inner_->host_memory(bytes);
   }
 
  protected:

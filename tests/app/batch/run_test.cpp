@@ -29,10 +29,11 @@ struct Setup {
     in = folder.write("in.jsonl", requests).string();
   }
 
-  std::unique_ptr<Executor> executor() const {
+  std::unique_ptr<Executor> executor(int64_t cache_tokens = 0) const {
     RunOptions options;
     options.context = 128;
     options.sequences = 4;
+    options.cache_tokens = cache_tokens;
     options.rows = 32;
     options.threads = 1;
     return cpu::make_executor(model.opened.model, options);
@@ -50,8 +51,11 @@ struct Setup {
     options.vocab = model.opened.model.config.vocab;
     options.context = 128;
     BatchPreparer preparer(options);
-    const BatchRun batch{
-        job, preparer, {options.tokenizer, "m", true}, {.sequences = 4}, prepare_threads};
+    const BatchRun batch{job,
+                         preparer,
+                         {options.tokenizer, "m", true},
+                         {.sequences = 4, .swap = {1 << 30}},
+                         prepare_threads};
     const SchedulerCounts work = run_batch(batch, devices);
     job.writer().finish();
     CHECK(job.counts().done == 40);
@@ -75,6 +79,21 @@ TEST_CASE("several devices share one input and give the output of a single one")
   const SchedulerCounts together = setup.run(three, devices, 3);
   CHECK(read_file(one) == read_file(three));
   CHECK(alone.new_tokens == together.new_tokens);
+}
+
+TEST_CASE("a cache that is too small for all texts changes none of them") {
+  const Setup setup;
+  const std::string expected = (setup.folder.path() / "expected").string();
+  const std::string out = (setup.folder.path() / "out").string();
+  Devices devices;
+  devices.push_back(setup.executor());
+  CHECK(setup.run(expected, devices, 1).preemptions == 0);
+  devices.clear();
+  for (int i = 0; i < 2; ++i) devices.push_back(setup.executor(192));
+  const SchedulerCounts counts = setup.run(out, devices, 1);
+  CHECK(counts.swapped <= counts.preemptions);
+  CHECK((counts.swapped_tokens == 0 || counts.swapped > 0));
+  CHECK(read_file(out) == read_file(expected));
 }
 
 // Throws in steps `first` to `last`.

@@ -1,5 +1,7 @@
 #include "app/jobs/limits.h"
 
+#include "engine/cpu/executor.h"
+#include "engine/cpu/machine.h"
 #include "engine/memory/kv_pages.h"
 #include "models/open.h"
 #include "tests/catch.h"
@@ -39,6 +41,27 @@ TEST_CASE("sequences, context and cache have the requested sizes, or the largest
 
   asked.memory.bytes = 1000;
   CHECK(has(error_text([&] { chosen(8); }, Exit::Memory), "does not hold this model"));
+}
+
+TEST_CASE("preempted texts get half of the memory that is left, which executors share") {
+  const OpenedModel opened = open_model(small_gguf());
+  RunOptions options;
+  options.context = 200;
+  options.threads = 1;
+  std::vector<std::unique_ptr<Executor>> executors;
+  executors.push_back(cpu::make_executor(opened.model, options));
+  const int64_t needed = executors.front()->plan().needed(), left = cpu::lockable_memory();
+  const SwapLimits one = swap_limits(executors, {});
+  CHECK(one.bytes > left / 4);
+  CHECK(one.bytes < left - needed);
+  CHECK(one.may_take(1 << 20));
+  CHECK(!one.may_take(left));
+
+  options.memory.bytes = needed + 1000;  // a bound that the user gave
+  executors.front() = cpu::make_executor(opened.model, options);
+  CHECK(swap_limits(executors, {}).bytes == 500);
+  executors.push_back(cpu::make_executor(opened.model, options));
+  CHECK(swap_limits(executors, {}).bytes == 250);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // RunOptions::reproducible on the GPU: a sequence has the same bits alone and among others, in any
-// order, however many run at a time, and where it was computed twice because memory ran out.
+// order, however many run at a time, and where it was computed twice, or swapped, because memory
+// ran out.
 #include <algorithm>
 #include <cstdio>
 #include <numeric>
@@ -38,6 +39,7 @@ struct Setting {
   int sequences;
   int64_t rows, cache_tokens = 0;
   bool backwards = false;
+  bool swaps = false;  // preempted sequences go to the host's memory
 };
 
 std::vector<Result> results_of(const Model& model, const std::vector<std::vector<int32_t>>& prompts,
@@ -49,7 +51,10 @@ std::vector<Result> results_of(const Model& model, const std::vector<std::vector
   options.cache_tokens = setting.cache_tokens;
   options.reproducible = true;
   const auto executor = cuda::make_executor(model, options, 0, switches());
-  Scheduler scheduler(*executor, {.sequences = setting.sequences});
+  // The clock stands still, so that no copy takes longer than computing.
+  Scheduler scheduler(*executor,
+                      {.sequences = setting.sequences, .swap = {setting.swaps ? 1 << 30 : 0}},
+                      [] { return 0.0; });
   std::vector<size_t> order(prompts.size());
   std::iota(order.begin(), order.end(), size_t{0});
   if (setting.backwards) std::reverse(order.begin(), order.end());
@@ -66,6 +71,7 @@ std::vector<Result> results_of(const Model& model, const std::vector<std::vector
     }
   }
   preemptions += scheduler.counts().preemptions;
+  CHECK((scheduler.counts().swapped > 0) == setting.swaps);
   return results;
 }
 
@@ -87,9 +93,10 @@ void check_settings(const RandomLlama& shape) {
     alone.push_back(results_of(model, one, {1, 512}, preemptions).back());
     REQUIRE(alone.back().tokens.size() >= static_cast<size_t>(kNewTokens));
   }
-  for (const Setting& setting : {Setting{64, 512}, Setting{7, 512}, Setting{64, 512, 0, true},
-                                 Setting{5, 40}, Setting{3, 7, 0, true}, Setting{12, 200, 384},
-                                 Setting{12, 200, 450}, Setting{9, 64, 520}}) {
+  for (const Setting& setting :
+       {Setting{64, 512}, Setting{7, 512}, Setting{64, 512, 0, true}, Setting{5, 40},
+        Setting{3, 7, 0, true}, Setting{12, 200, 384}, Setting{12, 200, 450}, Setting{9, 64, 520},
+        Setting{12, 200, 384, false, true}, Setting{9, 64, 520, true, true}}) {
     CAPTURE(setting.sequences, setting.rows, setting.cache_tokens, setting.backwards);
     const std::vector<Result> together = results_of(model, prompts, setting, preemptions);
     for (size_t i = 0; i < prompts.size(); ++i) {

@@ -9,6 +9,7 @@
 #include "engine/schedule/session.h"
 #include "models/open.h"
 #include "tests/catch.h"
+#include "tests/engine/schedule/timed_executor.h"
 #include "tests/recurrent_model.h"
 #include "tests/temp_folder.h"
 
@@ -187,8 +188,9 @@ TEST_CASE("many texts at a time, several answers to one prompt, and preemptions 
   options.rows = 24;
   options.sequences = 4;
   options.cache_tokens = 320;  // too few for all of them, so that texts are preempted
-  const auto executor = cpu::make_executor(recurrent_model(), options);
-  Scheduler scheduler(*executor, {.sequences = 4});
+  TimedExecutor executor(cpu::make_executor(recurrent_model(), options));
+  const bool swaps = GENERATE(false, true);
+  Scheduler scheduler(executor, {.sequences = 4, .swap = {swaps ? 1 << 30 : 0}}, executor.clock());
   constexpr int kSamples = 2;
   constexpr int64_t kNew = 40;
   std::vector<Generation> generations(3);
@@ -210,6 +212,9 @@ TEST_CASE("many texts at a time, several answers to one prompt, and preemptions 
   }
   CHECK(scheduler.counts().preemptions > 0);
   CHECK(scheduler.counts().shared_tokens == 0);
+  CHECK(scheduler.counts().swapped == (swaps ? scheduler.counts().preemptions : 0));
+  CHECK(executor.states_back == scheduler.counts().swapped);
+  CHECK(scheduler.swap_space().bytes_used() == 0);
   for (const Generation& generation : generations) {
     for (int sample = 0; sample < kSamples; ++sample) {
       const auto alone = executor_of(0);
