@@ -14,20 +14,24 @@ Session::Session(Executor& executor, SamplingParams params, uint64_t request)
 
 void Session::feed(std::span<const int32_t> tokens) {
   if (tokens.empty()) return;
+  drop_ready();
   drop_early_step();
   tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
 }
 
 void Session::append(int32_t token) {
+  drop_ready();
   early_step_ = 0;
   tokens_.push_back(token);
   ++appended_;
 }
 
 bool Session::compute_part() {
+  if (!ready_.empty()) return false;
   const auto pending = std::span(tokens_).subspan(static_cast<size_t>(sequence_.length()));
   const auto most = static_cast<size_t>(executor_->max_rows());
   if (pending.size() <= most) return false;
+  ended_.reset();
   const SeqRows rows{&sequence_, pending.first(most), Want::Nothing};
   executor_->run({&rows, 1});
   return true;
@@ -61,7 +65,85 @@ void Session::compute() {
   appended_ = 0;
 }
 
+void Session::guess(std::unique_ptr<Proposer> proposer, int most) {
+  if (executor_->state_bytes() > 0 || most < 1) return;
+  proposer_ = std::move(proposer);
+  control_.emplace(proposer_->kinds(), most);
+}
+
+// The tokens of guesses that nobody has asked for are not a part of the session.
+void Session::drop_ready() {
+  ended_.reset();
+  if (ready_.empty()) return;
+  ready_.clear();
+  sequence_.truncate(std::min(sequence_.length(), std::ssize(tokens_)));
+}
+
+Picked Session::take_ready() {
+  Picked picked = std::move(ready_.front());
+  ready_.pop_front();
+  tokens_.push_back(picked.token);
+  return picked;
+}
+
+// Whether guesses may follow the next token. Then no step is started early, as it would have none.
+bool Session::guesses_follow() const {
+  const Proposal proposal = proposer_->propose(tokens_, control_->most());
+  return control_->pays(proposal.kind, static_cast<int>(proposal.tokens.size()));
+}
+
+void Session::took(int rows) {
+  const auto now = Clock::now();
+  if (ended_) control_->took(rows, std::chrono::duration<double>(now - *ended_).count());
+  ended_ = now;
+}
+
+// Computes the last token and guesses of what follows it. Returns false if there is no guess; then
+// nothing has changed.
+bool Session::check_guesses() {
+  const auto size = static_cast<int64_t>(tokens_.size());
+  const bool one_pending = size > 0 && early_step_ == 0 && sequence_.length() == size - 1;
+  if (!one_pending) return false;
+  const int64_t room = std::min(executor_->context() - 1 - size, executor_->max_rows() - 1);
+  const auto most = static_cast<int>(std::min<int64_t>(control_->most(), room));
+  Proposal proposal = proposer_->propose(tokens_, most);
+  const int count = control_->choose(proposal.kind, static_cast<int>(proposal.tokens.size()));
+  if (count == 0) return false;
+  proposal.tokens.resize(static_cast<size_t>(count));
+
+  guessed_.assign(tokens_.begin(), tokens_.end());
+  guessed_.insert(guessed_.end(), proposal.tokens.begin(), proposal.tokens.end());
+  const std::span<const int32_t> all(guessed_);
+  std::vector<PickRequest> requests;
+  for (int64_t row = 0; row <= count; ++row) {
+    requests.push_back(
+        {&params_, {request_, size + row, all.first(static_cast<size_t>(size + row))}});
+  }
+  std::vector<Picked> picked;
+  try {
+    const SeqRows rows{&sequence_, all.last(static_cast<size_t>(count) + 1), Want::EveryRow};
+    executor_->run({&rows, 1});
+    picked = executor_->pick(requests);
+  } catch (const Error&) {  // perhaps of a row that follows a wrong guess
+    sequence_.truncate(size - 1);
+    return false;
+  }
+  int right = 0;
+  while (right < count &&
+         picked[static_cast<size_t>(right)].token == proposal.tokens[static_cast<size_t>(right)]) {
+    ++right;
+  }
+  sequence_.truncate(size + right);
+  for (int i = 0; i <= right; ++i) ready_.push_back(std::move(picked[static_cast<size_t>(i)]));
+  control_->checked(proposal.kind, count, right);
+  took(count + 1);
+  return true;
+}
+
 Picked Session::next(TokenFilter* filter, bool last) {
+  if (filter) drop_ready();
+  const bool guesses = proposer_ && !filter;
+  if (!ready_.empty() || (guesses && !last && check_guesses())) return take_ready();
   // Between the two calls another session may have run a step on the executor.
   const bool under_way = early_step_ != 0 && early_step_ == executor_->last_step();
   if (!under_way) {
@@ -72,18 +154,20 @@ Picked Session::next(TokenFilter* filter, bool last) {
   SampleContext context{request_, std::ssize(tokens_), tokens_};
   if (filter) context.allowed = filter->allowed();
   const PickRequest request{&params_, context};
-  last = last || std::ssize(tokens_) + 1 >= executor_->context();
+  last = last || std::ssize(tokens_) + 1 >= executor_->context() || (guesses && guesses_follow());
   Sequence* const sequence = &sequence_;
   Picks picks = last ? Picks{executor_->pick({&request, 1})}
                      : executor_->pick_and_run({&request, 1}, {&sequence, 1});
   early_step_ = picks.step;
   tokens_.push_back(picks.picked.front().token);
+  if (guesses) took(1);
   return std::move(picks.picked.front());
 }
 
 void Session::truncate(int64_t length) {
   check(length >= 0 && length <= static_cast<int64_t>(tokens_.size()),
         "a session is truncated to a part of itself");
+  drop_ready();
   if (length < std::ssize(tokens_)) {
     drop_early_step();
     appended_ = 0;
@@ -93,6 +177,7 @@ void Session::truncate(int64_t length) {
 }
 
 void Session::set_sampling(SamplingParams params, uint64_t request) {
+  drop_ready();
   params_ = std::move(params);
   request_ = request;
 }

@@ -2,13 +2,20 @@
 // which must outlive it. Not thread-safe; sessions on one executor take turns.
 #pragma once
 
+#include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
+#include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "engine/schedule/generation.h"
+#include "engine/speculate/guess_control.h"
+#include "engine/speculate/proposer.h"
 #include "engine/step/backend.h"
 
 namespace skald {
@@ -40,6 +47,13 @@ class Session {
   // following step at once, so pass `last` = true if no token will be asked for after this one.
   Picked next(TokenFilter* filter = nullptr, bool last = false);
 
+  // From now on next() has the proposer guess tokens, computes up to `most` guesses together with
+  // the next token, and keeps the right ones for its next calls (engine/speculate). Tokens stay the
+  // same, up to rounding: a GPU's rows may differ a little by the number of rows in their step. Not
+  // with a filter, nor for models with recurrent states, which cannot drop a token.
+  void guess(std::unique_ptr<Proposer> proposer, int most);
+  GuessCounts guesses() const { return control_ ? control_->counts() : GuessCounts(); }
+
   // Sets the sampling of tokens from now on.
   void set_sampling(SamplingParams params, uint64_t request = 0);
 
@@ -47,7 +61,9 @@ class Session {
   void truncate(int64_t length);
 
   // The number of tokens() in the cache. The next call of next() computes the others.
-  int64_t computed() const { return sequence_.length() - (early_step_ != 0); }
+  int64_t computed() const {
+    return std::min(sequence_.length() - (early_step_ != 0), std::ssize(tokens_));
+  }
 
   // The most tokens, up to `length`, whose cache can be saved. Models without recurrent states give
   // min(length, computed()). Others have states of a few lengths alone.
@@ -68,7 +84,12 @@ class Session {
 
  private:
   void drop_early_step();
+  void drop_ready();
   void compute();
+  bool check_guesses();
+  Picked take_ready();
+  bool guesses_follow() const;
+  void took(int rows);
 
   Executor* executor_;
   SamplingParams params_;
@@ -78,6 +99,14 @@ class Session {
   // Number of the step that the last next() started early (Picks::step); 0: none
   int64_t early_step_ = 0;
   size_t appended_ = 0;  // tokens of append() that are pending
+
+  using Clock = std::chrono::steady_clock;
+  std::unique_ptr<Proposer> proposer_;
+  std::optional<GuessControl> control_;
+  // Picked tokens that are not in tokens_ yet. The cache has all of them but the last one.
+  std::deque<Picked> ready_;
+  std::vector<int32_t> guessed_;            // tokens_, and the guesses of the last step
+  std::optional<Clock::time_point> ended_;  // the last step, if the next one follows at once
 };
 
 }  // namespace skald

@@ -1,0 +1,186 @@
+// Sessions that guess tokens: the text is that of a session that does not, whatever is guessed.
+#include <algorithm>
+
+#include "engine/base/rng.h"
+#include "engine/cpu/executor.h"
+#include "engine/schedule/session.h"
+#include "engine/speculate/ngram.h"
+#include "models/open.h"
+#include "tests/catch.h"
+#include "tests/engine/random_llama.h"
+#include "tests/engine/schedule/ahead_executor.h"
+#include "tests/engine/schedule/small_executor.h"
+#include "tests/recurrent_model.h"
+#include "tests/temp_folder.h"
+
+namespace skald::test {
+namespace {
+
+using Tokens = std::vector<int32_t>;
+
+// Guesses the tokens of a text that it knows, some of them wrong.
+class Knowing final : public Proposer {
+ public:
+  Knowing(Tokens text, double wrong) : text_(std::move(text)), wrong_(wrong) {}
+  int kinds() const override { return 1; }
+  Proposal propose(std::span<const int32_t> tokens, int most) override {
+    Proposal proposal;
+    for (size_t at = tokens.size(); at < text_.size() && std::ssize(proposal.tokens) < most; ++at) {
+      const bool wrong = uniform(1, 0, static_cast<int64_t>(at)) < wrong_;
+      proposal.tokens.push_back(wrong ? (text_[at] + 1) % 300 : text_[at]);
+    }
+    return proposal;
+  }
+
+ private:
+  Tokens text_;
+  double wrong_;
+};
+
+SamplingParams params_of(double temperature, bool penalties) {
+  SamplingParams params;
+  params.seed = 5;
+  params.temperature = static_cast<float>(temperature);
+  if (penalties) params.repeat_penalty = 1.3f;
+  return params;
+}
+
+Tokens take(Session& session, int count) {
+  for (int i = 0; i < count; ++i) session.next();
+  return session.tokens();
+}
+
+TEST_CASE("guesses change no token") {
+  const Tokens prompt = random_tokens(20, 1);
+  for (const double temperature : {0.0, 1.0}) {
+    for (const bool penalties : {false, true}) {
+      const auto executor = small_executor({.sequences = 3});
+      const SamplingParams params = params_of(temperature, penalties);
+      Session plain(*executor, params);
+      plain.feed(prompt);
+      const Tokens expected = take(plain, 120);
+      for (const double wrong : {0.0, 0.2, 1.0}) {
+        CAPTURE(temperature, penalties, wrong);
+        Session session(*executor, params);
+        session.guess(std::make_unique<Knowing>(expected, wrong), 5);
+        session.feed(prompt);
+        CHECK(take(session, 120) == expected);
+        const GuessCounts counts = session.guesses();
+        CHECK(counts.steps > 0);
+        if (wrong == 0) CHECK(counts.right == counts.guesses);
+        if (wrong == 0) CHECK(counts.right > 40);
+        if (wrong == 1) CHECK(counts.right == 0);
+      }
+      Session repeats(*executor, params);
+      repeats.guess(std::make_unique<NgramProposer>(), 7);
+      repeats.feed(prompt);
+      CHECK(take(repeats, 120) == expected);
+    }
+  }
+}
+
+TEST_CASE("log-probabilities of guessed tokens are those of the tokens") {
+  const auto executor = small_executor({.sequences = 3});
+  SamplingParams params = params_of(1, false);
+  params.top_logprobs = 3;
+  Session plain(*executor, params);
+  plain.feed(random_tokens(9, 2));
+  std::vector<Picked> expected;
+  for (int i = 0; i < 40; ++i) expected.push_back(plain.next());
+  Session session(*executor, params);
+  session.guess(std::make_unique<Knowing>(plain.tokens(), 0.1), 4);
+  session.feed(random_tokens(9, 2));
+  for (const Picked& right : expected) {
+    const Picked picked = session.next();
+    CHECK(picked.token == right.token);
+    CHECK(picked.logprob == right.logprob);
+    CHECK(picked.top == right.top);
+  }
+  CHECK(session.guesses().right > 0);
+}
+
+// Guesses that were right but not asked for are no part of the session.
+TEST_CASE("a session that guesses can be fed, truncated and read at any time") {
+  const auto executor = small_executor({.sequences = 3});
+  const SamplingParams params = params_of(1, false);
+  const Tokens prompt = random_tokens(12, 3), more = random_tokens(7, 4);
+  for (int count = 1; count < 12; ++count) {
+    CAPTURE(count);
+    Session plain(*executor, params), session(*executor, params);
+    plain.feed(prompt);
+    Tokens known = take(plain, count + 10);
+    plain.truncate(std::ssize(prompt) + count);
+    session.guess(std::make_unique<Knowing>(known, 0), 6);
+    session.feed(prompt);
+    CHECK(take(session, count) == plain.tokens());
+    CHECK(session.computed() <= std::ssize(session.tokens()));
+    std::vector<std::byte> page(static_cast<size_t>(executor->page_bytes()));
+    session.read_page(0, page);
+    if (count % 3 == 0) {
+      plain.feed(more);
+      session.feed(more);
+    } else if (count % 3 == 1) {
+      plain.truncate(std::ssize(prompt) + count / 2);
+      session.truncate(std::ssize(prompt) + count / 2);
+    } else {
+      plain.append(7);
+      session.append(7);
+    }
+    CHECK(session.tokens() == plain.tokens());
+    CHECK(take(session, 8) == take(plain, 8));
+  }
+}
+
+TEST_CASE("guesses end with the context and fit a step") {
+  const Tokens prompt = random_tokens(12, 3);
+  for (const int64_t rows : {1, 2, 4, 16}) {
+    const auto executor = small_executor({.rows = rows, .sequences = 3});
+    Session plain(*executor, params_of(0, false)), session(*executor, params_of(0, false));
+    plain.feed(prompt);
+    while (!plain.full()) plain.next();
+    session.guess(std::make_unique<Knowing>(plain.tokens(), 0), 7);
+    session.feed(prompt);
+    while (!session.full()) session.next();
+    CHECK(session.tokens() == plain.tokens());
+    CHECK((session.guesses().steps > 0) == (rows > 1));
+    if (rows > 1) CHECK(session.guesses().guesses <= session.guesses().steps * (rows - 1));
+  }
+}
+
+TEST_CASE("no step is started early where guesses follow, and others are") {
+  AheadExecutor executor(small_executor({.sequences = 3}));
+  const SamplingParams params = params_of(0, false);
+  Session plain(executor, params);
+  plain.feed(random_tokens(12, 3));
+  const Tokens expected = take(plain, 100);
+  // The second half is not known, so there are no guesses.
+  Session session(executor, params);
+  session.guess(std::make_unique<Knowing>(Tokens(expected.begin(), expected.begin() + 60), 0), 5);
+  session.feed(random_tokens(12, 3));
+  take(session, 40);
+  const int64_t ahead = executor.ahead;
+  CHECK(session.guesses().right > 20);
+  CHECK(take(session, 60) == expected);
+  CHECK(executor.ahead > ahead + 30);
+}
+
+TEST_CASE("models with recurrent states have no guesses") {
+  const TempFolder temp;
+  const OpenedModel opened = open_model(temp.write("recurrent.gguf", RecurrentGguf().file()));
+  RunOptions options;
+  options.threads = 1;
+  options.context = 128;
+  options.checkpoints = 2 * kSessionCheckpoints;
+  options.sequences = 2;
+  const auto executor = cpu::make_executor(opened.model, options);
+  Session plain(*executor, params_of(0, false)), session(*executor, params_of(0, false));
+  plain.feed(random_tokens(6, 1));
+  session.guess(std::make_unique<Knowing>(take(plain, 20), 0), 4);
+  plain.truncate(0);
+  session.feed(random_tokens(6, 1));
+  take(session, 20);
+  CHECK(session.guesses().steps == 0);
+}
+
+}  // namespace
+}  // namespace skald::test
