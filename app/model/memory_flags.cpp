@@ -5,6 +5,7 @@
 #include <cmath>
 #include <optional>
 
+#include "app/model/weight_rules.h"
 #include "app/program/command.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
@@ -83,6 +84,12 @@ std::optional<int> parse_gpu_layers(const std::string& text) {
   fail(Exit::Usage, "--gpu-layers ", quoted(text), ": expected a number of layers, auto or all");
 }
 
+HostMemoryKind host_memory_named(const std::string& name) {
+  if (name == "pinned") return HostMemoryKind::Pinned;
+  if (name == "pageable") return HostMemoryKind::Pageable;
+  return name == "mapped" ? HostMemoryKind::Mapped : HostMemoryKind::Auto;
+}
+
 int parse_arch_limit(const std::string& text) {
   const std::optional<int> limit = architecture(text);
   if (limit == 75 || limit == 80 || limit == 90) return *limit;
@@ -101,13 +108,18 @@ cuda::DeviceInfo parse_gpu(const std::string& text) {
       gpu.name = "a GPU as described";
       gpu.compute_capability = *capability;
       gpu.multiprocessors = *multiprocessors;
-      gpu.total_bytes = gpu.free_bytes = parse_size(text.substr(second + 1), "--gpu: the memory");
+      const size_t third = std::min(text.find(':', second + 1), text.size());
+      gpu.total_bytes = gpu.free_bytes =
+          parse_size(text.substr(second + 1, third - second - 1), "--gpu: the memory");
+      if (third < text.size()) {
+        gpu.host_bytes = parse_size(text.substr(third + 1), "--gpu: the machine's memory");
+      }
       return gpu;
     }
   }
   fail(Exit::Usage, "--gpu ", quoted(text),
        ": expected ARCHITECTURE:MULTIPROCESSORS:MEMORY with sm_75 or newer, such as "
-       "sm_90:132:141G");
+       "sm_90:132:141G, and :MEMORY of the machine if that matters");
 }
 
 void add_memory_flags(Command& command, RunOptions& run) {
@@ -116,20 +128,31 @@ void add_memory_flags(Command& command, RunOptions& run) {
           "--vram", [&run](const std::string& text) { run.memory = parse_memory_cap(text); },
           "Use at most SIZE of the device's memory: 12G, 500M, 80%")
       .type_name("SIZE")
-      .group(kChangesSpeed);
+      .group(kWeightPlaces);
+  const Option layers =
+      command
+          .option(
+              "--gpu-layers",
+              [&run](const std::string& text) { run.gpu_layers = parse_gpu_layers(text); },
+              "Keep as much on the GPU as N layers have, the rest in the machine's memory. auto, "
+              "or more layers than there are: what fits; all: all, or fail [auto]")
+          .type_name("N")
+          .group(kWeightPlaces);
+  command.suggest(layers, {"auto", "all"});
+  add_rule_flags(command, run);
   command
       .option(
-          "--gpu-layers",
-          [&run](const std::string& text) { run.gpu_layers = parse_gpu_layers(text); },
-          "Keep as much of the matrices in the GPU's memory as N layers have, and the others in "
-          "the "
-          "host's. auto, or more layers than the model has: what fits; all: all, or fail [auto]")
-      .type_name("N")
-      .group(kChangesSpeed);
+          "--host-memory",
+          [&run](const std::string& text) { run.host_memory = host_memory_named(text); },
+          "Keep them there pinned, pageable (slower, locks nothing) or mapped (pinned, each step "
+          "reads them in place) [auto: pinned if possible]")
+      .one_of({"auto", "pinned", "pageable", "mapped"})
+      .type_name("KIND")
+      .group(kWeightPlaces);
   command
       .flag("--gpu-alone", run.gpu_alone,
-            "Let the CPU compute nothing: all weights in the host's memory are copied to the GPU")
-      .group(kChangesOutput);
+            "Let the CPU compute nothing: the GPU computes with all weights")
+      .group(kWeightPlaces);
   command
       .option(
           "--prefill-copy",

@@ -221,8 +221,18 @@ Option Command::option(const std::string& names, std::function<void(const std::s
   return Option(app_->add_option_function<std::string>(names, set, help));
 }
 
+Option Command::option(const std::string& names,
+                       std::function<void(const std::vector<std::string>& values)> set,
+                       const std::string& help) {
+  return Option(app_->add_option_function<std::vector<std::string>>(names, set, help));
+}
+
 Option Command::flag(const std::string& names, bool& value, const std::string& help) {
   return Option(app_->add_flag(names, value, help));
+}
+
+Option Command::flag(const std::string& names, std::function<void()> set, const std::string& help) {
+  return Option(app_->add_flag_callback(names, set, help));
 }
 
 Option Command::word(const std::string& name, const std::string& text, std::string& value) {

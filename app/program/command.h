@@ -123,7 +123,12 @@ class Command {
   // `set` may throw Error.
   Option option(const std::string& names, std::function<void(const std::string& value)> set,
                 const std::string& help);
+  // For a repeatable() option: all values at once.
+  Option option(const std::string& names,
+                std::function<void(const std::vector<std::string>& values)> set,
+                const std::string& help);
   Option flag(const std::string& names, bool& value, const std::string& help);
+  Option flag(const std::string& names, std::function<void()> set, const std::string& help);
   // A positional argument, which may be missing. `name` stands in errors, `text` in --help.
   Option word(const std::string& name, const std::string& text, std::string& value);
   void version(const std::string& help);  // --version, which parse() reports as Kind::Version

@@ -25,6 +25,7 @@ struct KnownName {
   std::string_view typed, meant;
 };
 inline constexpr KnownName kOneDashNames[] = {
-    {"-sys", "--system-prompt"}, {"-hf", "--hf-repo"}, {"-ngl", "--gpu-layers"}};
+    {"-sys", "--system-prompt"},  {"-hf", "--hf-repo"},   {"-ngl", "--gpu-layers"},
+    {"-ot", "--override-tensor"}, {"-cmoe", "--cpu-moe"}, {"-ncmoe", "--n-cpu-moe"}};
 
 }  // namespace skald

@@ -23,9 +23,6 @@ std::span<const OtherName> other_flags() {
       {{"-mg", "--main-gpu", "-dev"}, "use --device cuda:N"},
       {{"-sm", "-ts", "--split-mode", "--tensor-split"},
        "leave it out: a model runs on one GPU; 'skald batch --devices 0,1' puts a copy on each"},
-      {{"-ot", "--override-tensor", "--cpu-moe", "-ncmoe", "--n-cpu-moe"},
-       "leave it out: experts that a GPU has no room for are read from the host's memory; -ngl and "
-       "--vram choose how much stays on the GPU"},
       {{"--mlock", "--mmap", "--no-mmap"},
        "leave it out: weights are mapped from their file and read ahead"},
       {{"--list-devices"}, "use 'skald doctor'"},

@@ -13,9 +13,10 @@ namespace skald::cuda {
 class HostMemory {
  public:
   HostMemory() = default;
-  // must_lock: kernels will read the memory. Throws Error(Exit::Memory) if there is no memory, or
-  // none that can be locked though it must.
-  HostMemory(int64_t bytes, bool must_lock);
+  // Must: kernels will read the memory, or the user wants it locked. Throws Error(Exit::Memory) if
+  // there is no memory, or none that can be locked though it must.
+  enum class Lock : uint8_t { Never, Try, Must };
+  HostMemory(int64_t bytes, Lock lock);
   HostMemory(HostMemory&& other) noexcept { *this = std::move(other); }
   HostMemory& operator=(HostMemory&& other) noexcept {
     std::swap(data_, other.data_);

@@ -8,6 +8,16 @@
 #include "cuda/kernels/tiles/row_lengths.h"
 
 namespace skald::cuda {
+namespace {
+
+// read: kernels will read the memory.
+HostMemory::Lock lock_of(HostMemoryKind kind, bool read) {
+  if (kind == HostMemoryKind::Pageable) return HostMemory::Lock::Never;
+  const bool may_fail = kind == HostMemoryKind::Auto && !read;
+  return may_fail ? HostMemory::Lock::Try : HostMemory::Lock::Must;
+}
+
+}  // namespace
 
 LoadedModel::LoadedModel(const FusedProgram& fused, const Sizes& sizes, Stream stream,
                          const Loading& loading)
@@ -33,7 +43,7 @@ void LoadedModel::load_all(const Sizes& sizes, Stream stream, const Loading& loa
     LoadedOp loaded = first == i ? LoadedOp() : ops_[first];
     loaded.fused = &op;
     ops_.push_back(std::move(loaded));
-    if (first == i) load(i, ops_.back(), placement.ops[i], stream);
+    if (first == i) load(i, ops_.back(), placement, stream);
     if (placement.ops[i].home != Home::Device) done += placement.ops[i].bytes;
     if (loading) loading(weights_.used() + done, placement.device + placement.host);
   }
@@ -49,14 +59,16 @@ void LoadedModel::load_all(const Sizes& sizes, Stream stream, const Loading& loa
 }
 
 // Matrices that are streamed are packed in their slot, and moved to the host from there.
-void LoadedModel::load(size_t index, LoadedOp& op, const OpPlace& place, Stream stream) {
+void LoadedModel::load(size_t index, LoadedOp& op, const Placement& placement, Stream stream) {
+  const OpPlace& place = placement.ops[index];
   const auto load_op = [&] {
     std::visit([&](const auto& o) { load(op, o, stream); }, op.fused->op);
   };
   if (place.home == Home::Device) return load_op();
   const bool experts = std::holds_alternative<FusedExperts>(op.fused->op);
   HostedOp& hosted = hosted_[index];
-  hosted.memory = HostMemory(place.bytes, place.home == Home::InPlace || experts);
+  hosted.memory =
+      HostMemory(place.bytes, lock_of(placement.kind, place.home == Home::InPlace || experts));
   if (place.home == Home::Streamed) hosted.slot = slots_.as<std::byte>() + place.slot;
   weights_.upload_to(hosted.slot ? hosted.slot : hosted.memory.data());
   load_op();
@@ -66,6 +78,7 @@ void LoadedModel::load(size_t index, LoadedOp& op, const OpPlace& place, Stream 
 
 const void* LoadedModel::in_place(size_t op, const void* in_slot) const {
   const HostedOp& hosted = hosted_[op];
+  if (!hosted.slot) return in_slot;  // it is there
   return hosted.memory.data() + (static_cast<const std::byte*>(in_slot) - hosted.slot);
 }
 

@@ -58,7 +58,7 @@ class LoadedModel {
 
   const std::vector<LoadedOp>& ops() const { return ops_; }
   const LoadedOp& head() const { return ops_.back(); }
-  // Streamed ops (cuda/plan/place.h) alone.
+  // Ops whose home is not the device (cuda/plan/place.h) alone.
   const HostedOp& hosted(size_t op) const { return hosted_[op]; }
   // The same matrix in the host's memory.
   const void* in_place(size_t op, const void* in_slot) const;
@@ -67,7 +67,7 @@ class LoadedModel {
 
  private:
   void load_all(const Sizes& sizes, Stream stream, const Loading& loading);
-  void load(size_t index, LoadedOp& op, const OpPlace& place, Stream stream);
+  void load(size_t index, LoadedOp& op, const Placement& placement, Stream stream);
   void load(LoadedOp& op, const Embed& embed, Stream stream);
   void load(LoadedOp& op, const Norm& norm, Stream stream);
   void load(LoadedOp& op, const FusedLinear& linear, Stream stream);

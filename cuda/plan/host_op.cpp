@@ -79,19 +79,29 @@ HostPart host_part(const FusedProgram& fused, const Placement& placement, const 
   // servers.
   constexpr double kUsual = 0.6;
   const double rounded = kUsual * std::exp2(std::round(std::log2(ratio / kUsual)));
+  // A kernel that reads over the link reaches less of its speed than copies do.
+  constexpr double kReachedInPlace = 0.8;
   constexpr double kMostCopied = 0.9;  // with more, the CPU is not worth waiting for
   part.copied = rounded / (1 + rounded);
+  const bool mapped = placement.kind == HostMemoryKind::Mapped;
   double owed = 0;
-  for (size_t op : placement.streamed) {
-    if (!share.able[op]) continue;
-    if (std::holds_alternative<FusedExperts>(fused.ops[op].op)) {
+  for (size_t op : placement.hosted()) {
+    const std::optional<WeightPlace> rule = placement.ops[op].rule;
+    if (!share.able[op] || rule == WeightPlace::Stream) continue;
+    const bool all = rule == WeightPlace::Cpu;  // whatever the speeds are
+    const bool experts = std::holds_alternative<FusedExperts>(fused.ops[op].op);
+    if (experts && !all && !mapped) {
       if (part.copied <= kMostCopied) part.shared.push_back(op);
       continue;
     }
     const int64_t bytes = placement.ops[op].bytes;
-    owed += static_cast<double>(bytes) / (1 + rounded);
-    if (owed < static_cast<double>(bytes) / 2) continue;
-    owed -= static_cast<double>(bytes);
+    if (!all && mapped) {
+      if (kReachedInPlace * ratio >= 1) continue;
+    } else if (!all) {
+      owed += static_cast<double>(bytes) / (1 + rounded);
+      if (owed < static_cast<double>(bytes) / 2) continue;
+      owed -= static_cast<double>(bytes);
+    }
     part.ops.push_back(op);
     part.bytes += bytes;
   }

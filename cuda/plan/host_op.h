@@ -31,11 +31,12 @@ struct HostShare {
   std::vector<bool> able;    // one for each op: the CPU can compute it and has its weights
   double cpu = 0, link = 0;  // bytes of weights per second, both at the same time
 };
-// The streamed ops that the CPU computes in steps of few rows, in their order, and the bytes of
-// their matrices. Of products, it gets the share that it reads while the link copies the others:
-// both are done at the same time. Experts are not copied for few rows, so it gets all if it reads
-// faster than a kernel would over the link. The ratio of both speeds is rounded, so that two runs
-// of a command, which measure a little differently, make the same choice.
+// The ops (Placement::hosted()) that the CPU computes in steps of few rows, in their order, and the
+// bytes of their matrices. Of products, it gets the share that it reads while the link copies the
+// others: both are done at the same time. Nothing that is mapped is copied meanwhile, so of that it
+// gets all if it reads faster than a kernel would over the link. The ratio of both speeds is
+// rounded, so that two runs of a command, which measure a little differently, make the same choice.
+// A rule of the user (OpPlace::rule) overrides all that.
 struct HostPart {
   std::vector<size_t> ops;
   int64_t bytes = 0;

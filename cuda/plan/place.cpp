@@ -88,7 +88,6 @@ bool can_stay_on_host(const FusedProgram& fused, const FusedOp& op) {
   return embed && !(embed->out == fused.hidden && fused.shares_embedding(fused.head()));
 }
 
-// The head is no part of prompts' steps, so it always stays in the GPU's memory.
 bool can_stream(const FusedProgram& fused, size_t index) {
   if (runs_again(fused, index)) return false;
   const auto& op = fused.ops[index].op;
@@ -98,21 +97,51 @@ bool can_stream(const FusedProgram& fused, size_t index) {
   return std::holds_alternative<FusedExperts>(op);
 }
 
+void stream(size_t index, Placement& placement) {
+  OpPlace& op = placement.ops[index];
+  const bool mapped = placement.kind == HostMemoryKind::Mapped;
+  op.home = mapped ? Home::InPlace : Home::Streamed;
+  (mapped ? placement.mapped : placement.streamed).push_back(index);
+  placement.device -= op.bytes;
+  placement.streamed_bytes += op.bytes;
+  placement.row_bytes += op.row_bytes;
+  placement.host += op.bytes;
+}
+
+void leave_in_place(size_t index, Placement& placement) {
+  OpPlace& op = placement.ops[index];
+  op.home = Home::InPlace;
+  placement.device -= op.bytes;
+  placement.host += op.bytes;
+}
+
+// What the user's rules say, before anything is placed automatically.
+void follow_rules(const FusedProgram& fused, const PlaceRules& rules, Placement& placement) {
+  for (size_t i = 0; i < rules.size(); ++i) {
+    OpPlace& op = placement.ops[i];
+    if (!rules[i] || op.bytes == 0 || !can_leave(fused, i, placement.kind)) continue;
+    op.rule = rules[i];
+    const bool stays = op.rule == WeightPlace::Gpu;
+    (stays ? placement.device_by_rule : placement.host_by_rule) += op.bytes;
+    if (stays) continue;
+    if (can_stay_on_host(fused, fused.ops[i])) {
+      leave_in_place(i, placement);
+    } else {
+      stream(i, placement);
+    }
+  }
+}
+
 // Streams a share of the bytes of these ops, spread evenly over the layers: then the copies have
 // the time of all that is computed between them.
 void stream_share(const std::vector<size_t>& ops, double share, Placement& placement) {
   double owed = 0;
   for (size_t i : ops) {
-    OpPlace& op = placement.ops[i];
-    owed += share * static_cast<double>(op.bytes);
-    if (owed < static_cast<double>(op.bytes) / 2) continue;
-    owed -= static_cast<double>(op.bytes);
-    op.home = Home::Streamed;
-    placement.streamed.push_back(i);
-    placement.device -= op.bytes;
-    placement.streamed_bytes += op.bytes;
-    placement.row_bytes += op.row_bytes;
-    placement.host += op.bytes;
+    const auto bytes = static_cast<double>(placement.ops[i].bytes);
+    owed += share * bytes;
+    if (owed < bytes / 2) continue;
+    owed -= bytes;
+    stream(i, placement);
   }
 }
 
@@ -146,6 +175,14 @@ void cache_experts(const FusedProgram& fused, const std::vector<size_t>& ops, do
   }
 }
 
+// Once all ops have their homes.
+void finish(const FusedProgram& fused, Placement& placement) {
+  std::sort(placement.streamed.begin(), placement.streamed.end());
+  std::sort(placement.mapped.begin(), placement.mapped.end());
+  for (size_t op : placement.streamed) placement.caches += state_bytes(fused, placement, op);
+  place_slots(placement);
+}
+
 // The ops that may be streamed. Experts go first: a row needs few of them.
 struct Streamable {
   std::vector<size_t> experts, others;
@@ -154,7 +191,7 @@ struct Streamable {
   Streamable(const FusedProgram& fused, const std::vector<OpPlace>& places) {
     double expert_bytes = 0, other_bytes = 0;
     for (size_t i = 0; i < places.size(); ++i) {
-      if (places[i].bytes == 0 || !can_stream(fused, i)) continue;
+      if (places[i].bytes == 0 || places[i].rule || !can_stream(fused, i)) continue;
       const bool expert = std::holds_alternative<FusedExperts>(fused.ops[i].op);
       (expert ? experts : others).push_back(i);
       (expert ? expert_bytes : other_bytes) += static_cast<double>(places[i].bytes);
@@ -168,9 +205,7 @@ struct Streamable {
     if (first > 0 && caches) cache_experts(fused, experts, first / experts_share, placement);
     if (first > 0 && !caches) stream_share(experts, first / experts_share, placement);
     if (share > first) stream_share(others, (share - first) / (1 - experts_share), placement);
-    std::sort(placement.streamed.begin(), placement.streamed.end());
-    for (size_t op : placement.streamed) placement.caches += state_bytes(fused, placement, op);
-    place_slots(placement);
+    finish(fused, placement);
     return placement;
   }
 };
@@ -180,6 +215,12 @@ bool overlap(const OpPlace& a, const OpPlace& b) {
 }
 
 }  // namespace
+
+bool can_leave(const FusedProgram& fused, size_t op, HostMemoryKind host) {
+  if (fused.first_with_weights[op] != op || runs_again(fused, op)) return false;
+  if (can_stream(fused, op)) return true;
+  return host != HostMemoryKind::Pageable && can_stay_on_host(fused, fused.ops[op]);
+}
 
 void place_slots(Placement& placement) {
   constexpr std::ptrdiff_t kBefore = 2;
@@ -213,32 +254,39 @@ std::vector<OpBytes> op_bytes(const FusedProgram& fused) {
 
 Placement place_weights(const FusedProgram& fused, const PlaceRequest& request) {
   Placement all;
+  all.kind = request.host;
   for (const OpBytes& bytes : op_bytes(fused)) {
     const auto* experts = std::get_if<FusedExperts>(&fused.ops[all.ops.size()].op);
+    const bool chosen = experts && all.kind != HostMemoryKind::Pageable;
     const int64_t of_row =
-        experts ? bytes.matrices / experts->spec.count * experts->spec.used : bytes.matrices;
+        chosen ? bytes.matrices / experts->spec.count * experts->spec.used : bytes.matrices;
     all.ops.push_back({Home::Device, bytes.matrices, 0, of_row});
     all.device += bytes.matrices + bytes.others;
   }
   for (const RopeSpec& rope : fused.program.ropes) {
     all.device += padded(static_cast<int64_t>(rope.inv_freq.size()) * 4);
   }
+  follow_rules(fused, request.rules, all);
   const auto fits = [&](const Placement& placement) {
     return !request.room || placement.on_device() <= *request.room;
   };
   const double resident = request.share.value_or(1);
-  if (resident >= 1 && fits(all)) return all;
+  if (resident >= 1) {
+    Placement ruled = all;
+    finish(fused, ruled);
+    if (fits(ruled)) return ruled;
+  }
   for (size_t i = 0; i < all.ops.size(); ++i) {
-    OpPlace& op = all.ops[i];
-    if (op.bytes == 0 || runs_again(fused, i) || !can_stay_on_host(fused, fused.ops[i])) continue;
-    op.home = Home::InPlace;
-    all.device -= op.bytes;
-    all.host += op.bytes;
+    const OpPlace& op = all.ops[i];
+    const bool free = op.bytes > 0 && !op.rule;
+    if (free && can_leave(fused, i, all.kind) && can_stay_on_host(fused, fused.ops[i])) {
+      leave_in_place(i, all);
+    }
   }
   const Streamable streamable(fused, all.ops);
-  const auto place = [&](double share) {
-    return streamable.place(fused, share, request.caches, all);
-  };
+  const bool locked = all.kind == HostMemoryKind::Auto || all.kind == HostMemoryKind::Pinned;
+  const bool caches = request.caches && locked;
+  const auto place = [&](double share) { return streamable.place(fused, share, caches, all); };
   if (resident < 1) return place(1 - resident);
   // The smallest share that fits, in two passes.
   constexpr int kCoarse = 16, kFine = 16;

@@ -4,6 +4,8 @@
 
 #include "cuda/kernels/attention/attention.h"
 #include "cuda/kernels/gemm/gemm_cublas.h"
+#include "cuda/plan/host_op.h"
+#include "cuda/plan/place_rules.h"
 #include "engine/base/error.h"
 
 namespace skald::cuda {
@@ -42,6 +44,8 @@ SizeOptions size_options(const FusedProgram& fused, const RunOptions& options,
   sizes.reproducible = options.reproducible;
   sizes.multiprocessors = gpu.multiprocessors;
   sizes.cache_type = options.cache_type;
+  sizes.place.rules = place_rules(fused, options);
+  sizes.place.host = options.host_memory;
   for (const AttentionSpec& spec : fused.specs) {
     check_attention(fused.type, options.cache_type.value_or(fused.type), spec, 0);
   }
@@ -102,6 +106,19 @@ std::optional<double> resident_share(const RunOptions& options, const ModelConfi
   return static_cast<double>(layers) / model.layers;
 }
 
+// What a step of several rows reads of the experts in the host's memory.
+void count_experts(const FusedProgram& fused, const Placement& placement, MemoryPlan& plan) {
+  if (placement.kind == HostMemoryKind::Pageable) return;  // all are copied
+  for (size_t op : placement.hosted()) {
+    const auto* experts = std::get_if<FusedExperts>(&fused.ops[op].op);
+    if (!experts) continue;
+    const OpPlace& place = placement.ops[op];
+    plan.copied_experts += place.bytes / experts->spec.count * (experts->spec.count - place.cached);
+    plan.chosen = static_cast<double>(experts->spec.used) / experts->spec.count;
+  }
+  plan.most_chosen = placement.kind == HostMemoryKind::Mapped ? 1 : kMostReadInPlace;
+}
+
 MemoryPlan plan_with(Use use, const FusedProgram& fused, const RunOptions& options,
                      const ModelConfig& model, const DeviceInfo& gpu) {
   if (options.context > kMostContext) {
@@ -133,35 +150,55 @@ MemoryPlan plan_with(Use use, const FusedProgram& fused, const RunOptions& optio
     if (streams) {
       int64_t room = usable;
       for (const MemoryPart& part : others) room -= std::min(room, part.bytes);
-      placement = place_weights(fused, {room, resident_share(options, model), use == Use::Cached});
+      placement = place_weights(fused, {room, resident_share(options, model), use == Use::Cached,
+                                        size.place.rules, options.host_memory});
     }
     std::vector<MemoryPart> parts = weight_parts(placement, use == Use::Cached);
     parts.insert(parts.end(), others.begin(), others.end());
     return parts;
   };
   MemoryPlan plan = make_plan(request);  // ends with parts(plan.context)
+  plan.host_memory = options.host_memory;
+  plan.host_by_rule = placement.host_by_rule;
+  plan.device_by_rule = placement.device_by_rule;
   plan.copied = placement.streamed_bytes;
   plan.row_copied = placement.row_bytes;
-  plan.link = gpu.link_bytes_per_second;
+  count_experts(fused, placement, plan);
+  plan.rows = options.rows;
+  plan.link = plan.copy_link = gpu.link_bytes_per_second;
+  const bool shared = plan.copied_experts == plan.copied && plan.host_by_rule == 0;
+  plan.cpu_rows = shared ? kMostSharedRows : kMostHostRows;
   return plan;
 }
 
-// A cache needs room for all experts on the host.
+// A cache needs room for all experts on the host, in memory that kernels read.
 MemoryPlan streamed_plan(const FusedProgram& fused, const RunOptions& options,
                          const ModelConfig& model, const DeviceInfo& gpu) {
-  const bool experts = std::any_of(fused.ops.begin(), fused.ops.end(), [](const FusedOp& op) {
-    return std::holds_alternative<FusedExperts>(op.op);
-  });
-  if (experts) {
+  const bool locked =
+      options.host_memory == HostMemoryKind::Auto || options.host_memory == HostMemoryKind::Pinned;
+  const PlaceRules rules = place_rules(fused, options);
+  bool experts = false;
+  for (size_t i = 0; i < fused.ops.size(); ++i) {
+    const bool free = rules.empty() || !rules[i];
+    experts |= free && std::holds_alternative<FusedExperts>(fused.ops[i].op);
+  }
+  if (experts && locked) {
     const MemoryPlan plan = plan_with(Use::Cached, fused, options, model, gpu);
     if (plan.fits_host()) return plan;
   }
   return plan_with(Use::Streamed, fused, options, model, gpu);
 }
 
+bool rules_move_weights(const FusedProgram& fused, const RunOptions& options) {
+  return !options.weight_rules.empty() &&
+         place_weights(fused, {.rules = place_rules(fused, options)}).host > 0;
+}
+
+// All weights stay that no rule moves.
 MemoryPlan resident_plan(const FusedProgram& fused, const RunOptions& options,
                          const ModelConfig& model, const DeviceInfo& gpu) {
-  if (!fused.quantized() || options.prefill_copy == PrefillCopy::Off) {
+  if (!fused.quantized() || options.prefill_copy == PrefillCopy::Off ||
+      rules_move_weights(fused, options)) {
     return plan_with(Use::Resident, fused, options, model, gpu);
   }
   const MemoryPlan plan = plan_with(Use::Copies, fused, options, model, gpu);
@@ -178,14 +215,13 @@ MemoryPlan plan_memory(const FusedProgram& fused, const RunOptions& options,
                        const ModelConfig& model, const DeviceInfo& gpu) {
   const std::optional<double> share = resident_share(options, model);
   const bool copies = fused.quantized() && options.prefill_copy == PrefillCopy::On;
-  if (share && *share < 1) {
-    if (copies) {
-      fail(Exit::Usage,
-           "--prefill-copy on copies weights that lie in the GPU's memory alone; leave "
-           "out --gpu-layers or --prefill-copy");
-    }
-    return streamed_plan(fused, options, model, gpu);
+  const bool fewer = share && *share < 1;
+  if (copies && (fewer || rules_move_weights(fused, options))) {
+    fail(Exit::Usage,
+         "--prefill-copy on copies weights that lie in the GPU's memory alone; leave it out, or ",
+         fewer ? "--gpu-layers" : "--override-tensor and --cpu-moe");
   }
+  if (fewer) return streamed_plan(fused, options, model, gpu);
   MemoryPlan plan = resident_plan(fused, options, model, gpu);
   if (share || copies) return plan;
   const int64_t least = std::min(std::max(kLeastContext, options.tokens), plan.model_context);
@@ -211,9 +247,10 @@ int64_t weight_room(const MemoryPlan& plan) {
   return part_bytes(plan, kWeightPart) + part_bytes(plan, kSlotPart) + part_bytes(plan, kCachePart);
 }
 
-PlaceRequest planned_place(const MemoryPlan& plan, const RunOptions& options,
-                           const ModelConfig& model) {
-  return {weight_room(plan), resident_share(options, model), has_part(plan, kCachePart)};
+PlaceRequest planned_place(const FusedProgram& fused, const MemoryPlan& plan,
+                           const RunOptions& options, const ModelConfig& model) {
+  return {weight_room(plan), resident_share(options, model), has_part(plan, kCachePart),
+          place_rules(fused, options), options.host_memory};
 }
 
 PlannedStep planned_step(const FusedProgram& fused, const RunOptions& options,
@@ -222,7 +259,7 @@ PlannedStep planned_step(const FusedProgram& fused, const RunOptions& options,
   SizeOptions size = size_options(fused, options, gpu);
   size.context = memory.context;
   size.copies = has_copies(memory);
-  size.place = planned_place(memory, options, model);
+  size.place = planned_place(fused, memory, options, model);
   PlannedStep planned{Sizes(fused, size), {}};
   PlanSetting& setting = planned.setting;
   setting.gpu = {used_capability(gpu, options), gpu.multiprocessors};

@@ -24,8 +24,8 @@ bool has_copies(const MemoryPlan& plan);
 // Bytes of weights and slots in the GPU's memory.
 int64_t weight_room(const MemoryPlan& plan);
 // With this, place_weights() repeats the plan's placement.
-PlaceRequest planned_place(const MemoryPlan& plan, const RunOptions& options,
-                           const ModelConfig& model);
+PlaceRequest planned_place(const FusedProgram& fused, const MemoryPlan& plan,
+                           const RunOptions& options, const ModelConfig& model);
 
 // The setting of an executor's step plans, with assumed_bounds(), because no weights are read.
 struct PlannedStep {

@@ -9,10 +9,6 @@
 namespace skald::cuda {
 namespace {
 
-// Reads by kernels reach a lower share of the link's speed than copies. So a layer's experts are
-// copied if the rows are expected to choose more than this share of them.
-constexpr double kMostReadInPlace = 0.75;
-
 double chosen_share(const RoutingShape& routing) {
   return 1 - std::pow(1 - static_cast<double>(routing.used) / routing.count, routing.rows);
 }
@@ -23,6 +19,7 @@ double chosen_share(const RoutingShape& routing) {
 bool StepPlanner::reads_in_place(size_t op) const {
   const auto* found = std::get_if<FusedExperts>(&fused_.ops[op].op);
   if (!found || setting_.placement.home(op) != Home::Streamed) return false;
+  if (setting_.placement.kind == HostMemoryKind::Pageable) return false;
   const FusedExperts& experts = *found;
   const RoutingShape routing = {kind_.rows, experts.spec.used, experts.spec.count};
   if (chosen_share(routing) > kMostReadInPlace) return false;

@@ -37,7 +37,13 @@ HostOps::HostOps(const Parts& parts, int threads, Stream stream)
       ops_(parts.fused.ops.size()),
       file_bytes_left_(cpu::lockable_memory()) {
   int64_t in_bytes = 0, out_bytes = 0, used = 0;
-  for (size_t op : p_.placement.streamed) {
+  // Ops that the user gives to the CPU take their part of the file's pages first.
+  std::vector<size_t> ops = p_.placement.hosted();
+  const auto rule = [&](size_t op) { return p_.placement.ops[op].rule; };
+  std::erase_if(ops, [&](size_t op) { return rule(op) == WeightPlace::Stream; });
+  std::stable_partition(ops.begin(), ops.end(),
+                        [&](size_t op) { return rule(op) == WeightPlace::Cpu; });
+  for (size_t op : ops) {
     std::optional<HostOp> host = host_op(p_.fused, op);
     const auto* linear = std::get_if<FusedLinear>(&p_.fused.ops[op].op);
     const auto* experts = std::get_if<FusedExperts>(&p_.fused.ops[op].op);
@@ -275,7 +281,7 @@ void HostOps::abort() {
 // Copies from ordinary memory let the host wait, so the CPU could not compute beside them.
 std::unique_ptr<HostOps> make_host_ops(const HostOps::Parts& parts, const RunOptions& options,
                                        Stream stream) {
-  const bool helps = parts.placement.streams() && parts.loaded.unlocked_bytes() == 0;
+  const bool helps = !parts.placement.hosted().empty() && parts.loaded.unlocked_bytes() == 0;
   if (!helps || options.reproducible || options.gpu_alone) return nullptr;
   auto host = std::make_unique<HostOps>(parts, options.threads, stream);
   return host->any() ? std::move(host) : nullptr;
@@ -283,19 +289,21 @@ std::unique_ptr<HostOps> make_host_ops(const HostOps::Parts& parts, const RunOpt
 
 HostShare measure_host(const HostOps::Parts& parts, HostOps* host, WeightCopies& copies,
                        MemoryPlan& plan, bool cpu_takes_all) {
-  if (!parts.placement.streams()) return {};
-  if (!host) {
-    constexpr int64_t kBytes = 512 << 20;
-    copies.start_measuring(kBytes);
-    plan.link = copies.measured();
-    return {};
-  }
+  const Placement& placement = parts.placement;
+  if (placement.hosted().empty()) return {};
+  constexpr int64_t kBytes = 512 << 20;
+  copies.start_measuring(kBytes);
+  plan.link = plan.copy_link = copies.measured();
+  if (!host) return {};
   HostShare share = host->measure(copies);
   if (cpu_takes_all) share.link = 0;
-  const HostPart part = host_part(parts.fused, parts.placement, share);
-  const int64_t bytes = part.bytes;
-  plan.cpu = bytes > 0 || !part.shared.empty() ? share.cpu : 0;
-  plan.link = bytes < parts.placement.streamed_bytes ? share.link : 0;
+  const HostPart part = host_part(parts.fused, placement, share);
+  plan.cpu = part.bytes > 0 || !part.shared.empty() ? share.cpu : 0;
+  plan.link = part.bytes < placement.streamed_bytes ? share.link : 0;
+  if (placement.host_by_rule == 0 || !part.shared.empty()) return share;
+  int64_t row_bytes = 0;
+  for (size_t op : part.ops) row_bytes += placement.ops[op].row_bytes;
+  plan.cpu_share = static_cast<double>(row_bytes) / static_cast<double>(placement.row_bytes);
   return share;
 }
 

@@ -39,7 +39,7 @@ void PageCopies::write(std::span<const CacheWrite> parts) const {
 }
 
 std::shared_ptr<std::byte> memory_for_copies(int64_t bytes) {
-  const auto memory = std::make_shared<HostMemory>(bytes, false);
+  const auto memory = std::make_shared<HostMemory>(bytes, HostMemory::Lock::Try);
   // The system provides memory that is not locked when it is first written.
   if (!memory->locked()) std::memset(memory->data(), 0, static_cast<size_t>(bytes));
   return {memory, memory->data()};

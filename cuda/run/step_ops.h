@@ -56,7 +56,7 @@ class StepOps {
   };
   void run(const Rows& rows);
   bool can_be_graph(const Rows& rows) {
-    return !setting_.placement.streams() || plan(kind(rows)).can_be_graph();
+    return setting_.placement.hosted().empty() || plan(kind(rows)).can_be_graph();
   }
 
   // True if the CPU computes a part of the step.

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cuda/gpu/handles.h"
+#include "cuda/gpu/memory.h"
 #include "cuda/load/loaded_model.h"
 #include "cuda/plan/step_plan.h"
 #include "cuda/run/expert_caches.h"
@@ -19,7 +20,8 @@ namespace skald::cuda {
 
 class WeightCopies {
  public:
-  // `stream` is the one that computes. Borrows all; makes nothing if no weights are streamed.
+  // `stream` is the one that computes. Borrows all; makes nothing if no weights are in the host's
+  // memory.
   WeightCopies(const Placement& placement, const LoadedModel& loaded, ExpertCaches& caches,
                Stream stream);
   ~WeightCopies();
@@ -40,6 +42,7 @@ class WeightCopies {
 
  private:
   void copy_all(size_t op);
+  int64_t copy_measured(size_t op);  // returns the bytes
 
   const LoadedModel& loaded_;
   ExpertCaches& caches_;
@@ -47,8 +50,9 @@ class WeightCopies {
   std::optional<StreamOwner> beside_;
   std::map<size_t, EventOwner> copied_;  // by op
   std::optional<EventOwner> computed_;
-  std::vector<size_t> begun_;  // ops whose copies have begun for the next step
-  std::vector<size_t> streamed_;
+  std::vector<size_t> begun_;   // ops whose copies have begun for the next step
+  std::vector<size_t> hosted_;  // what a measurement copies
+  DeviceMemory measured_;       // where it copies mapped weights to
   std::optional<TimedEventOwner> start_, end_;
   int64_t measured_bytes_ = 0;
 };

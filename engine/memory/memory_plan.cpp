@@ -1,6 +1,7 @@
 #include "engine/memory/memory_plan.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "engine/base/error.h"
 #include "engine/base/size_text.h"
@@ -47,6 +48,40 @@ int64_t MemoryPlan::host() const {
   return bytes;
 }
 
+int64_t MemoryPlan::step_bytes(int64_t step_rows) const {
+  if (step_rows <= 1) return row_copied;
+  const double share = 1 - std::pow(1 - chosen, static_cast<double>(step_rows));
+  if (copied_experts == 0 || share > most_chosen) return copied;
+  return copied - copied_experts +
+         static_cast<int64_t>(share * static_cast<double>(copied_experts));
+}
+
+double MemoryPlan::most_tokens(int64_t step_rows) const {
+  const int64_t bytes = step_bytes(step_rows);
+  if (bytes == 0) return 0;
+  double speed = step_rows > 1 && copy_link > 0 ? copy_link : link;
+  if (cpu > 0 && step_rows <= std::max(cpu_rows, 1)) {
+    speed = link + cpu;
+    if (cpu_share > 0) {
+      const double by_link = link > 0 ? (1 - cpu_share) / link : 0;
+      speed = 1 / std::max(cpu_share / cpu, by_link);
+    }
+  }
+  return static_cast<double>(step_rows) * speed / static_cast<double>(bytes);
+}
+
+double MemoryPlan::most_prompt_tokens(int64_t tokens) const {
+  if (tokens <= 0 || rows <= 0 || most_tokens(rows) <= 0) return 0;
+  const auto seconds = [&](int64_t step_rows) {
+    const double most = most_tokens(step_rows);
+    return most > 0 ? static_cast<double>(step_rows) / most : 0;
+  };
+  const int64_t rest = tokens % rows;
+  const double all =
+      static_cast<double>(tokens / rows) * seconds(rows) + (rest > 0 ? seconds(rest) : 0);
+  return all > 0 ? static_cast<double>(tokens) / all : 0;
+}
+
 int64_t usable_bytes(const DeviceMemorySize& device, const MemoryCap& cap) {
   return std::min(device.free, cap.of(device.total));
 }
@@ -84,13 +119,18 @@ MemoryPlan make_plan(const PlanRequest& request) {
   return plan;
 }
 
-void check_fits(const MemoryPlan& plan, std::string_view device) {
+void check_fits(const MemoryPlan& plan, std::string_view device, std::string_view smaller) {
   if (plan.fits()) return;
+  if (!plan.fits_host() && plan.host_by_rule == plan.host()) {
+    fail(Exit::Memory, "the machine's memory does not hold ", size_text(plan.host()),
+         " of this model's weights, which --override-tensor or --cpu-moe put there; ",
+         size_text(plan.host_available), " may be used");
+  }
   if (!plan.fits_host()) {
     fail(Exit::Memory, device, " has no room for ", size_text(plan.host()),
          " of this model's weights, and neither has the machine's memory, of which ",
-         size_text(plan.host_available),
-         " may be used; use a smaller model or type, such as --type Q4_K_M");
+         size_text(plan.host_available), " may be used; ",
+         smaller.empty() ? "use a smaller model or type" : smaller);
   }
   std::string parts;
   for (const MemoryPart& part : plan.parts) {
@@ -101,11 +141,16 @@ void check_fits(const MemoryPlan& plan, std::string_view device) {
       plan.most_context > 0
           ? concat("the largest context that fits is ", plan.most_context, " (-c)")
           : concat("not even a context of ", std::min<int64_t>(plan.context, kPageTokens),
-                   " fits; use a smaller model or another device");
+                   " fits; ", smaller.empty() ? "use a smaller model" : smaller,
+                   " or another device");
+  const std::string kept =
+      plan.device_by_rule > 0 ? concat("; --override-tensor keeps ", size_text(plan.device_by_rule),
+                                       " of the weights in ", device, "'s memory")
+                              : "";
   fail(Exit::Memory, device, " does not hold this model with a context of ", plan.context,
        plan.sequences > 1 ? concat(" for each of ", plan.sequences, " sequences") : "", ": ",
        size_text(plan.needed() - plan.mapped()), " are needed (", parts, "), ",
-       size_text(plan.available), " are available; ", most);
+       size_text(plan.available), " are available", kept, "; ", most);
 }
 
 }  // namespace skald

@@ -19,6 +19,11 @@ struct MemoryCap {
   int64_t of(int64_t total) const;
 };
 
+// The host's memory for matrices that a GPU has no room for. Pinned: page-locked, or the model is
+// refused. Auto: page-locked as far as the machine allows. Pageable: ordinary memory. Mapped:
+// page-locked, and kernels read the matrices there in every step, without copies.
+enum class HostMemoryKind : uint8_t { Auto, Pinned, Pageable, Mapped };
+
 struct MemoryPart {
   std::string_view name;
   int64_t bytes = 0;
@@ -51,23 +56,40 @@ struct MemoryPlan {
   int sequences = 1;
 
   // Weights that the device has no room for, in the host's memory.
+  HostMemoryKind host_memory = HostMemoryKind::Auto;
   int64_t host_available = 0;  // bytes of the host's memory; 0: not known
   int64_t copied = 0;          // bytes that a step of many rows copies from the host to the device
   int64_t row_copied = 0;      // what a step of one row reads of them
   int64_t unlocked = 0;        // bytes of host() that are not page-locked
-  double link = 0;             // bytes per second of such copies in decode; 0: none, or not known
-  // Bytes of such weights per second with which the CPU computes beside the copies, in steps of few
-  // rows; 0: it does not.
+  // Weights whose place the user chose (RunOptions::weight_rules): bytes in the host's memory, and
+  // bytes in the device's.
+  int64_t host_by_rule = 0, device_by_rule = 0;
+  // The part of `copied` that is experts, and the share of them that a row chooses. A step reads
+  // the chosen ones alone, unless these are more than most_chosen of all.
+  int64_t copied_experts = 0;
+  double chosen = 0, most_chosen = 0;
+  int64_t rows = 0;  // most rows of a step
+  // Bytes per second that come from the host. link: in decode of one text; 0: nothing comes, or not
+  // known. copy_link: in steps of many rows.
+  double link = 0, copy_link = 0;
+  // Bytes of such weights per second with which the CPU computes beside the copies, in steps of up
+  // to cpu_rows rows; 0: it does not.
   double cpu = 0;
+  int cpu_rows = 0;
+  double cpu_share = 0;  // of what a row reads, if the user chose it; 0: both end at the same time
 
   int64_t needed() const;  // sum of all parts in the device's memory
   int64_t mapped() const;  // sum of the mapped parts, which need not fit
   int64_t host() const;    // sum of the parts in the host's memory
-  // The most tokens per second of one text that the link and the CPU allow; 0: not known, or the
-  // device has all weights.
-  double most_tokens() const {
-    return row_copied > 0 ? (link + cpu) / static_cast<double>(row_copied) : 0;
-  }
+  // Bytes of the host's weights that a step of so many rows reads, if rows choose experts equally
+  // often, each by itself.
+  int64_t step_bytes(int64_t step_rows) const;
+  // The most tokens per second that the link and the CPU allow in steps of so many rows: 1 is the
+  // decode of one text, n that of n texts together, `rows` a prompt. 0: not known, or the device
+  // has all weights.
+  double most_tokens(int64_t step_rows = 1) const;
+  // The same for a prompt of so many tokens, in steps of `rows` and a rest.
+  double most_prompt_tokens(int64_t tokens) const;
   bool fits_host() const { return host_available == 0 || host() <= host_available; }
   bool fits() const { return needed() - mapped() <= available && fits_host(); }
 };
@@ -101,7 +123,8 @@ int64_t usable_bytes(const DeviceMemorySize& device, const MemoryCap& cap);
 MemoryPlan make_plan(const PlanRequest& request);
 
 // Throws Error(Exit::Memory) with the numbers and the largest context that fits. `device` names the
-// device in the message: "the GPU".
-void check_fits(const MemoryPlan& plan, std::string_view device);
+// device in the message: "the GPU". smaller: what to do where weights fit nowhere; empty: a general
+// advice.
+void check_fits(const MemoryPlan& plan, std::string_view device, std::string_view smaller = "");
 
 }  // namespace skald

@@ -28,6 +28,16 @@ enum class PrefillCopy : uint8_t { Auto, On, Off };
 
 inline constexpr int kAllLayers = 1 << 30;
 
+// A place for matrices that the user chooses. Gpu: the GPU's memory. The others: the host's memory.
+// Cpu: in steps of few rows the CPU computes with them, if it can. Stream: the GPU alone computes
+// with them.
+enum class WeightPlace : uint8_t { Gpu, Cpu, Stream };
+struct WeightRule {
+  std::string text;  // as the user gave it, for messages: "--cpu-moe"
+  WeightPlace place = WeightPlace::Cpu;
+  std::function<bool(std::string_view tensor)> matches = {};  // a tensor's name as in a WeightFile
+};
+
 struct RunOptions {
   // The following options change the output.
   bool exact = false;  // float32 activations, sums and cache for every format of weights
@@ -53,6 +63,10 @@ struct RunOptions {
   // Layers whose matrices stay in a GPU's memory; the host's memory holds the others. Empty: as
   // many as fit. kAllLayers: all, or the model is refused.
   std::optional<int> gpu_layers = {};
+  // The first rule that matches a tensor of an op decides where the op's matrices lie; the GPU's
+  // memory that is left goes to the others.
+  std::vector<WeightRule> weight_rules = {};
+  HostMemoryKind host_memory = HostMemoryKind::Auto;
   // false: in steps of few rows, the CPU computes with some of the weights in the host's memory,
   // while others are copied to the GPU. Results differ by rounding. Never if `reproducible`.
   bool gpu_alone = false;

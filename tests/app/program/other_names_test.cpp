@@ -43,7 +43,7 @@ TEST_CASE("a flag of llama.cpp or ollama gets advice that names real flags and c
       check_refused(outcome, 2, "unknown flag '" + name + "': " + std::string(one.advice));
     }
   }
-  for (const char* flag : {"-ot", "-fa", "-cnv", "-ub"}) {
+  for (const char* flag : {"-fa", "-cnv", "-ub"}) {
     CHECK(advice_for(flag, other_flags()) != "");
   }
   CHECK(advice_for("-x", other_flags()) == "");
