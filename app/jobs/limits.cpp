@@ -4,6 +4,7 @@
 #include <functional>
 #include <optional>
 
+#include "app/model/smaller_type.h"
 #include "engine/base/error.h"
 #include "engine/cpu/executor.h"
 #include "engine/cpu/machine.h"
@@ -43,11 +44,13 @@ JobLimits choose_job_limits(const Model& model, const RunOptions& asked, int seq
   options.cache_tokens = 1;  // room for one sequence, whatever its context
   if (options.rows == 0) options.rows = default_rows(model, options, gpu ? &*gpu : nullptr);
   options.sequences = static_cast<int>(std::min<int64_t>(options.sequences, options.rows));
-  const auto plan = [&] {
-    return gpu ? cuda::plan_memory(model, options, *gpu) : cpu::plan_memory(model, options);
+  const auto plan_of = [&](const Model& each) {
+    return gpu ? cuda::plan_memory(each, options, *gpu) : cpu::plan_memory(each, options);
   };
+  const auto plan = [&] { return plan_of(model); };
   const MemoryPlan one = plan();
-  check_fits(one, gpu ? "the GPU" : "this machine");
+  if (gpu && !one.fits()) check_fits(model, plan_of, "the GPU");
+  check_fits(one, "this machine");
   options.context = one.context;
   // More sequences are worth no weights that leave the GPU. If each step copies weights anyway, it
   // takes as long for many sequences as for one, and both share the GPU's memory.

@@ -12,6 +12,7 @@
 #include "app/doctor/findings.h"
 #include "app/model/loading.h"
 #include "app/model/plan_report.h"
+#include "app/model/smaller_type.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 #include "engine/cpu/executor.h"
@@ -147,7 +148,16 @@ std::unique_ptr<Executor> make_executor(const Model& model, const RunOptions& as
     const cuda::DeviceInfo gpu = describe_gpu(device);
     if (options.rows == 0) options.rows = default_rows(model, options, &gpu);
     options.loading = [&](int64_t bytes, int64_t of) { bar->show(bytes, of); };
-    executor = cuda::make_executor(model, options, device.index);
+    try {
+      executor = cuda::make_executor(model, options, device.index);
+    } catch (const Error& error) {
+      if (error.code() != Exit::Memory) throw;
+      bar.reset();
+      check_fits(
+          model, [&](const Model& each) { return cuda::plan_memory(each, options, gpu); },
+          concat("cuda:", device.index));
+      throw;
+    }
   } else {
     if (options.rows == 0) options.rows = default_rows(model, options, nullptr);
     const Model whole = make_weights(model, options.threads);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "engine/base/error.h"
@@ -63,6 +64,8 @@ class QuantizedWeights final : public DescribedWeights {
 
  private:
   static void describe(Tensor& tensor, DType type) {
+    // What was only described, in another type, is described anew.
+    if (tensor.source.exists()) tensor.view = std::exchange(tensor.source, {});
     const DType had = tensor.view.type;
     if (is_original(had)) return;
     if (info(had).block_elems != 1 && had != type) {

@@ -8,8 +8,8 @@
 namespace skald {
 
 // Describes the quantized model. Takes no memory and reads no weights: the backend that loads them,
-// or made_model(), makes them from Tensor::source. Throws Error(Exit::Usage) if weights are already
-// quantized.
+// or made_model(), makes them from Tensor::source. Weights that are only described
+// are described anew. Throws Error(Exit::Usage) if weights are already quantized.
 Model quantized_model(const Model& model, const QuantMix& mix);
 
 // Makes all described weights in memory, as the CPU needs them. Returns the model itself if no
