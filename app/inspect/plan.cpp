@@ -7,6 +7,7 @@
 #include "app/model/memory_flags.h"
 #include "app/model/open.h"
 #include "app/model/plan_report.h"
+#include "app/model/smaller_type.h"
 #include "app/program/command.h"
 #include "app/program/commands.h"
 #include "app/terminal/output.h"
@@ -136,6 +137,8 @@ int plan(PlanFlags& flags) {
     report.parameters += tensor.view.rows * tensor.view.cols;
   }
   report.memory = target.plan(model, options);
+  report.cpu_helps = !options.gpu_alone && !options.reproducible &&
+                     options.host_memory != HostMemoryKind::Pageable;
   if (!fits_in_memory(report.memory)) report.types = fitting_types(flags, planned, target, options);
   if (flags.kernels) {
     if (!target.cuda) fail(Exit::Usage, "--kernels needs a GPU; add --device cuda or --gpu");
@@ -145,13 +148,21 @@ int plan(PlanFlags& flags) {
   }
   options.context = 0;
   // All rows of the table plan in one way.
-  if (target.cuda && report.memory.host() == 0) options.gpu_layers = kAllLayers;
+  const bool all_fit = report.memory.host() == report.memory.host_by_rule;
+  if (target.cuda && all_fit) options.gpu_layers = kAllLayers;
   for (int sequences : kSequences) {
     options.sequences = sequences;
-    report.by_sequences.emplace_back(sequences, target.plan(model, options).most_context);
+    const MemoryPlan some = target.plan(model, options);
+    report.by_sequences.push_back({sequences, some.most_context, some.most_tokens(sequences)});
   }
   StandardOutput().write(flags.json ? dump(to_json(report), 2) + "\n" : to_text(report));
   if (report.memory.fits()) return 0;
+  if (!report.memory.fits_host()) {
+    options = flags.model.run;
+    options.rows = report.rows;
+    check_fits(
+        model, [&](const Model& each) { return target.plan(each, options); }, "the GPU");
+  }
   const bool never = report.memory.most_context == 0;
   fail(Exit::Memory, target.cuda ? "the GPU" : "this machine", " does not hold this model with ",
        never ? "any context" : concat("a context of ", report.memory.context));
@@ -180,7 +191,9 @@ void add_plan(Command& program) {
   add_device_flag(command, flags->model);
   command
       .option("--gpu", flags->gpu,
-              "Plan for this GPU: architecture, multiprocessors, memory, as in sm_90:132:141G")
+              "Plan for this GPU: architecture, multiprocessors, memory and, if it matters, the "
+              "machine's "
+              "memory, as in sm_90:132:24G:64G")
       .type_name("SPEC")
       .check(not_empty())
       .group(kChangesSpeed);

@@ -65,11 +65,33 @@ std::string speed_text(double value) {
   return text;
 }
 
+const char* steps_verb(const MemoryPlan& plan) {
+  return plan.host_memory == HostMemoryKind::Mapped ? "reads" : "copies";
+}
+
+// ": at most 16.5 tokens/s"; empty if that is not known.
+std::string most_text(double most) {
+  return most > 0 ? concat(": at most ", speed_text(most), " tokens/s") : "";
+}
+
 // "a token reads 7.9 GiB of them: at most 16.5 tokens/s"
 std::string decode_text(const MemoryPlan& plan) {
-  const double most = plan.most_tokens();
   return concat("a token reads ", size_text(plan.row_copied), " of them",
-                most > 0 ? concat(": at most ", speed_text(most), " tokens/s") : "");
+                most_text(plan.most_tokens()));
+}
+
+// "; a prompt's step copies 9.2 GiB: at most 24000 tokens/s; 8 texts together: at most 64 tokens/s"
+std::string steps_text(const MemoryPlan& plan) {
+  std::string text;
+  const double prompt = plan.most_tokens(plan.rows), together = plan.most_tokens(plan.sequences);
+  if (plan.rows > 1 && prompt > 0) {
+    text += concat("; a prompt's step ", steps_verb(plan), " ", size_text(plan.copied),
+                   most_text(prompt));
+  }
+  if (plan.sequences > 1 && together > 0) {
+    text += concat("; ", plan.sequences, " texts together", most_text(together));
+  }
+  return text;
 }
 
 // "by the link (43.1 GB/s) and the CPU (88 GB/s)"; empty if the speeds are not known.
@@ -87,18 +109,44 @@ std::string link_text(const MemoryPlan& plan) {
 // What lies in the host's memory, and what that costs.
 std::string host_notes(const MemoryPlan& plan) {
   if (plan.host() == 0) return "";
-  std::string notes = concat("skald: the GPU has no room for ", size_text(plan.host()),
-                             " of the weights, which lie in the host's memory (--vram and "
-                             "--gpu-layers change that)\n");
+  const int64_t placed = plan.host() - plan.host_by_rule;
+  std::string notes;
+  if (placed > 0) {
+    notes += concat("skald: the GPU has no room for ", size_text(placed),
+                    " of the weights, which lie in the host's memory (--vram and "
+                    "--gpu-layers change that)\n");
+  }
+  if (plan.host_by_rule > 0) {
+    notes += concat("skald: ", size_text(plan.host_by_rule), placed > 0 ? " more" : "",
+                    " of the weights lie in the host's memory, as --override-tensor or --cpu-moe "
+                    "ask\n");
+  }
   if (plan.copied > 0) {
     const std::string link = link_text(plan);
-    notes += concat("skald: ", decode_text(plan), link.empty() ? "" : " ", link, "\n");
+    notes +=
+        concat("skald: ", decode_text(plan), link.empty() ? "" : " ", link, steps_text(plan), "\n");
   }
-  if (plan.unlocked > 0) {
-    notes += concat("skald: the machine did not page-lock ", size_text(plan.unlocked),
-                    " of them, so each step copies them more slowly\n");
+  const bool pageable = plan.host_memory == HostMemoryKind::Pageable;
+  if (pageable || plan.unlocked > 0) {
+    notes += concat(
+        "skald: ",
+        pageable ? "they lie in ordinary memory, as --host-memory pageable asks"
+                 : concat("the machine did not page-lock ", size_text(plan.unlocked), " of them"),
+        ", so each step copies them more slowly\n");
   }
   return notes;
+}
+
+std::string host_text(const PlanReport& report) {
+  const MemoryPlan& plan = report.memory;
+  const double prompt = plan.most_tokens(plan.rows);
+  std::string text =
+      concat("host       a prompt's step ", steps_verb(plan), " ", size_text(plan.copied),
+             " of weights", most_text(prompt), ",\n", "           ", decode_text(plan), "\n");
+  const std::string link = link_text(plan);
+  if (link.empty()) return text;
+  const bool more = report.cpu_helps && plan.cpu == 0;
+  return text + concat("           ", link, more ? "; the CPU's help comes on top" : "", "\n");
 }
 
 std::string types_text(const PlanReport& report) {
@@ -109,6 +157,20 @@ std::string types_text(const PlanReport& report) {
         {one.type, size_text(one.weights), size_text(one.needed), concat(one.most_context)});
   }
   return "\n" + to_text(table);
+}
+
+std::string sequences_text(const PlanReport& report) {
+  const std::vector<BySequences>& all = report.by_sequences;
+  const bool speeds = std::any_of(all.begin(), all.end(),
+                                  [](const BySequences& one) { return one.most_tokens > 0; });
+  Table table{{"sequences", "largest context per sequence"}, {}};
+  if (speeds) table.header.emplace_back("tokens/s of all, at most");
+  for (const BySequences& one : all) {
+    std::vector<std::string> row = {concat(one.sequences), concat(one.context)};
+    if (speeds) row.push_back(one.most_tokens > 0 ? speed_text(one.most_tokens) : "-");
+    table.rows.push_back(std::move(row));
+  }
+  return to_text(table);
 }
 
 // For each op: a line with its matrix, then a line per kernel with the row counts that use it.
@@ -167,25 +229,16 @@ std::string to_text(const PlanReport& report) {
         "           but the weights do not fit in the free memory: every step reads\n"
         "           parts of them from their file\n";
   }
-  if (plan.copied > 0) {
-    out += concat("host       a prompt's step copies ", size_text(plan.copied), " of weights,\n",
-                  "           ", decode_text(plan), "\n");
-    const std::string link = link_text(plan);
-    if (!link.empty()) out += concat("           ", link, "\n");
-  }
+  if (plan.copied > 0) out += host_text(report);
   out += types_text(report);
-  Table more{{"sequences", "largest context per sequence"}, {}};
-  for (const auto& [sequences, context] : report.by_sequences) {
-    more.rows.push_back({concat(sequences), concat(context)});
-  }
-  out += "\n" + to_text(more);
+  out += "\n" + sequences_text(report);
   if (!report.kernels.empty()) out += "\n" + kernels_text(report);
   if (!report.edges.empty()) out += "\n" + edges_text(report);
   return out;
 }
 
 bool fits_in_memory(const MemoryPlan& plan) {
-  return plan.fits() && weights_stay(plan) && plan.host() == 0;
+  return plan.fits() && weights_stay(plan) && plan.host() == plan.host_by_rule;
 }
 
 Json to_json(const PlanReport& report) {
@@ -215,9 +268,14 @@ Json to_json(const PlanReport& report) {
     json["parts"].push_back(
         {{"name", part.name}, {"bytes", part.bytes}, {"mapped", part.mapped}, {"host", part.host}});
   }
-  for (const auto& [sequences, context] : report.by_sequences) {
-    json["largest_context_by_sequences"].push_back(
-        {{"sequences", sequences}, {"largest_context", context}});
+  for (const BySequences& one : report.by_sequences) {
+    Json row = {{"sequences", one.sequences}, {"largest_context", one.context}};
+    if (one.most_tokens > 0) row["most_tokens_per_second"] = one.most_tokens;
+    json["largest_context_by_sequences"].push_back(std::move(row));
+  }
+  if (plan.most_tokens() > 0) {
+    json["most_tokens_per_second"] = plan.most_tokens();
+    json["most_prompt_tokens_per_second"] = plan.most_tokens(plan.rows);
   }
   for (const FittingType& one : report.types) {
     json["types_that_fit"].push_back({{"type", one.type},

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "app/files/json_fwd.h"
@@ -18,18 +17,27 @@ struct FittingType {
   int64_t weights = 0, needed = 0, most_context = 0;  // bytes, bytes, tokens
 };
 
+// So many sequences: the largest context that fits, and MemoryPlan::most_tokens() of their decode.
+struct BySequences {
+  int sequences = 0;
+  int64_t context = 0;
+  double most_tokens = 0;
+};
+
 struct PlanReport {
   std::string model, device;
   int64_t parameters = 0, rows = 0;
   MemoryPlan memory;
-  std::vector<std::pair<int, int64_t>> by_sequences;  // sequences, largest context that fits
-  std::vector<int> kernel_rows;                       // row counts that `kernels` lists
-  std::vector<cuda::KernelUse> kernels;               // with --kernels
-  std::vector<cuda::EdgeUse> edges;                   // with --kernels, of decode steps
-  std::vector<FittingType> types;                     // if the model does not fit; may be empty
+  bool cpu_helps = false;  // in decode the CPU will compute too, at a speed that is not known yet
+  std::vector<BySequences> by_sequences;
+  std::vector<int> kernel_rows;          // row counts that `kernels` lists
+  std::vector<cuda::KernelUse> kernels;  // with --kernels
+  std::vector<cuda::EdgeUse> edges;      // with --kernels, of decode steps
+  std::vector<FittingType> types;        // if the model does not fit; may be empty
 };
 
-// True if the plan fits, and the weights stay in the device's memory.
+// True if the plan fits, and the weights stay in the device's memory that no rule of the user
+// moves.
 bool fits_in_memory(const MemoryPlan& plan);
 
 std::string to_text(const PlanReport& report);  // in lines of at most 80 columns, but for kernels

@@ -101,7 +101,12 @@ std::string stats_line(const RunReport& r) {
   if (r.cached_tokens > 0) line += concat(" (", r.cached_tokens, " from the cache)");
   if (r.generated.tokens > 0) {
     line += number(", first token after %.3f s", r.first_seconds);
-    line += number(" (%.1f tok/s)", prompt_rate(r));
+    line += number(" (%.1f tok/s", prompt_rate(r));
+    if (r.most_prompt_tokens > 0) {
+      line += number(", %.0f %%", 100 * prompt_rate(r) / r.most_prompt_tokens);
+      line += number(" of at most %.1f", r.most_prompt_tokens);
+    }
+    line += ")";
   }
   line += "; " + counted(r.generated.tokens, "new token");
   if (r.generated.forced > 0) line += concat(" (", r.generated.forced, " forced)");

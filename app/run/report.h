@@ -22,11 +22,12 @@ struct RunReport {
   bool logprobs = false;
   Generated generated;
 
-  double load_seconds = 0;      // from the command's start to the loaded model
-  double first_seconds = 0;     // from the command's start to the first token
-  int64_t bytes_per_token = 0;  // weights and KV cache read for one token
-  int64_t memory_bytes = 0;     // needed, by the memory plan
-  double most_tokens = 0;       // MemoryPlan::most_tokens()
+  double load_seconds = 0;        // from the command's start to the loaded model
+  double first_seconds = 0;       // from the command's start to the first token
+  int64_t bytes_per_token = 0;    // weights and KV cache read for one token
+  int64_t memory_bytes = 0;       // needed, by the memory plan
+  double most_tokens = 0;         // MemoryPlan::most_tokens()
+  double most_prompt_tokens = 0;  // MemoryPlan::most_prompt_tokens() of the computed tokens
   ExpertUse experts;
   double bandwidth = 0;  // read bandwidth in bytes per second; 0: not measured
 

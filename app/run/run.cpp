@@ -284,6 +284,8 @@ class Run {
                    counted(generated.tokens, "token").c_str(),
                    static_cast<long long>(executor_->context()));
     }
+    report_.most_prompt_tokens =
+        executor_->plan().most_prompt_tokens(report_.prompt_tokens - report_.cached_tokens);
     report_.first_seconds = report_.load_seconds + generated.prompt_seconds();
     report_.bytes_per_token =
         executor_->program().weight_bytes() +

@@ -96,9 +96,13 @@ TEST_CASE("a wrong --gpu or --arch-limit is refused") {
   CHECK(gpu.multiprocessors == 132);
   CHECK(gpu.total_bytes == int64_t{141} << 30);
   CHECK(gpu.free_bytes == gpu.total_bytes);
+  CHECK(gpu.host_bytes == 0);
+  CHECK(parse_gpu("sm_90:132:24G:64G").total_bytes == int64_t{24} << 30);
+  CHECK(parse_gpu("sm_90:132:24G:64G").host_bytes == int64_t{64} << 30);
   for (const char* bad :
        {"", ":", "::", "sm_90", "sm_90:132", "sm_90:132:", "sm_90:0:1G", "sm_70:80:16G",
-        "90:132:141G", "sm_90:-1:1G", "sm_90:132:141", "sm_90:99999:1G", "sm_90:132:141G:1"}) {
+        "90:132:141G", "sm_90:-1:1G", "sm_90:132:141", "sm_90:99999:1G", "sm_90:132:141G:1",
+        "sm_90:132:141G:", "sm_90:132:24G:64G:1G"}) {
     CAPTURE(bad);
     CHECK(has(error_text([&] { parse_gpu(bad); }, Exit::Usage), "--gpu"));
   }
