@@ -9,6 +9,7 @@
 #include "app/generate/chat_flags.h"
 #include "app/generate/constraint.h"
 #include "app/generate/constraint_flags.h"
+#include "app/generate/guess_flags.h"
 #include "app/model/chat_template.h"
 #include "app/model/device.h"
 #include "app/model/open.h"
@@ -33,6 +34,7 @@ struct ChatCommandFlags {
   std::vector<std::string> stops;
   std::string session, context_full = "ask";
   ConstraintFlags constraint;
+  GuessFlags guess;
   bool no_history = false, hide_thinking = false, raw = false, stats = false;
   bool no_wrap = false;
 };
@@ -107,6 +109,7 @@ int chat(ChatCommandFlags& flags) {
 
   Dialogue dialogue({*executor, *tokens.tokenizer, chat_template, tokens.stop_ids,
                      template_variables(flags.chat)});
+  start_guessing(dialogue.session(), flags.guess);
   std::optional<ChatSession> session;
   if (!flags.session.empty()) {
     session.emplace(flags.session, model_hash(opened), *executor);
@@ -172,6 +175,7 @@ void add_chat(Command& program) {
       .repeatable()
       .group(kChangesOutput);
   add_constraint_flags(command, flags->constraint);
+  add_guess_flags(command, flags->guess);
   command
       .option("--context-full", flags->context_full,
               "ask, in a pipe an error; drop the oldest turns; or stop")

@@ -9,6 +9,7 @@
 
 #include "app/chat/commands.h"
 #include "app/files/signals.h"
+#include "app/generate/guess_flags.h"
 #include "app/terminal/question.h"
 #include "engine/base/counted.h"
 #include "engine/base/error.h"
@@ -202,7 +203,8 @@ std::string ChatProgram::stats() const {
     std::snprintf(text, sizeof text, ", %.1f tokens/s", generated.tokens_per_second());
     line += text;
   }
-  return line;
+  const std::string guesses = guesses_text(parts_.dialogue.session().guesses());
+  return guesses.empty() ? line : concat(line, "; so far ", guesses);
 }
 
 }  // namespace skald

@@ -109,12 +109,16 @@ std::string link_text(const MemoryPlan& plan) {
 // What lies in the host's memory, and what that costs.
 std::string host_notes(const MemoryPlan& plan) {
   if (plan.host() == 0) return "";
-  const int64_t placed = plan.host() - plan.host_by_rule;
+  const int64_t placed = plan.host() - plan.host_by_rule - plan.cached;
   std::string notes;
   if (placed > 0) {
     notes += concat("skald: the GPU has no room for ", size_text(placed),
                     " of the weights, which lie in the host's memory (--vram and "
                     "--gpu-layers change that)\n");
+  }
+  if (plan.cached > 0) {
+    notes += concat("skald: of the experts there, the GPU keeps ", size_text(plan.cached),
+                    " that were used last\n");
   }
   if (plan.host_by_rule > 0) {
     notes += concat("skald: ", size_text(plan.host_by_rule), placed > 0 ? " more" : "",

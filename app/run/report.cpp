@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "app/files/json.h"
+#include "app/generate/guess_flags.h"
 #include "app/model/expert_use.h"
 #include "engine/base/counted.h"
 #include "engine/base/error.h"
@@ -68,6 +69,10 @@ Json to_json(const RunReport& r, const Tokenizer& tokenizer) {
                {"timings", timings(r)},
                {"memory_bytes", r.memory_bytes}};
   if (r.experts.all() > 0) json["experts"] = expert_use_json(r.experts);
+  if (r.guesses.steps > 0) {
+    json["guesses"] = {
+        {"steps", r.guesses.steps}, {"tokens", r.guesses.guesses}, {"right", r.guesses.right}};
+  }
   if (!r.generated.stop.empty()) json["stop"] = r.generated.stop;
   if (!r.reasoning.empty()) json["reasoning"] = r.reasoning;
   for (const ToolCall& call : r.calls) {
@@ -90,8 +95,8 @@ Json to_json(const RunReport& r, const Tokenizer& tokenizer) {
 
 double RunReport::bytes_per_second() const {
   if (generated.tokens < 2) return 0;
-  // Forced tokens are computed together.
-  const auto steps = static_cast<double>(generated.tokens - 1 - generated.forced);
+  // Forced tokens, and guesses that were right, are computed with others.
+  const auto steps = static_cast<double>(generated.tokens - 1 - generated.forced - guesses.right);
   return generated.tokens_per_second() * static_cast<double>(bytes_per_token) * steps /
          static_cast<double>(generated.tokens - 1);
 }
@@ -125,6 +130,7 @@ std::string stats_line(const RunReport& r) {
     }
   }
   if (r.experts.all() > 0) line += "; " + expert_use_text(r.experts);
+  if (r.guesses.steps > 0) line += "; " + guesses_text(r.guesses);
   return concat(line, "; ", size_text(r.memory_bytes), "; seed ", r.seed, "; ", r.device);
 }
 

@@ -29,6 +29,7 @@ struct RunReport {
   double most_tokens = 0;         // MemoryPlan::most_tokens()
   double most_prompt_tokens = 0;  // MemoryPlan::most_prompt_tokens() of the computed tokens
   ExpertUse experts;
+  GuessCounts guesses;
   double bandwidth = 0;  // read bandwidth in bytes per second; 0: not measured
 
   double bytes_per_second() const;

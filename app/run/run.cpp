@@ -12,6 +12,7 @@
 #include "app/generate/constraint.h"
 #include "app/generate/constraint_flags.h"
 #include "app/generate/generate.h"
+#include "app/generate/guess_flags.h"
 #include "app/generate/sampling_flags.h"
 #include "app/model/chat_template.h"
 #include "app/model/device.h"
@@ -44,6 +45,7 @@ struct RunFlags {
   ChatFlags chat_prompt;
   PromptCacheFlags cache;
   ConstraintFlags constraint;
+  GuessFlags guess;
   std::vector<std::string> stops;
   bool chat = false, raw = false, special = false, ignore_eos = false;
   bool echo = false, stats = false, json = false, raw_output = false;
@@ -194,6 +196,7 @@ class Run {
     if (!flags_.cache.path.empty()) cache_.emplace(flags_.cache, opened_, *executor_);
     describe(prompt, params);
     Session session(*executor_, params);
+    start_guessing(session, flags_.guess);
     if (cache_) {
       report_.cached_tokens = cache_->feed(session, prompt.ids);
     } else {
@@ -262,6 +265,7 @@ class Run {
     try {
       report_.generated = generate(session, text, options);
       report_.experts = executor_->expert_use();
+      report_.guesses = session.guesses();
       if (!flags_.json) answer.end(text);
     } catch (const Error& error) {
       if (cache_ && error.code() == Exit::Closed) cache_->save(session);
@@ -373,6 +377,7 @@ void add_run(Command& program) {
   command.flag("--ignore-eos", flags->ignore_eos, "Never generate a token that ends the text")
       .group(kChangesOutput);
   add_constraint_flags(command, flags->constraint);
+  add_guess_flags(command, flags->guess);
   add_template_flags(command, flags->chat_prompt);
   add_run_flags(command, flags->model);
   add_device_flag(command, flags->model);

@@ -162,6 +162,7 @@ MemoryPlan plan_with(Use use, const FusedProgram& fused, const RunOptions& optio
   plan.host_by_rule = placement.host_by_rule;
   plan.device_by_rule = placement.device_by_rule;
   plan.copied = placement.streamed_bytes;
+  plan.cached = use == Use::Cached ? placement.caches : 0;
   plan.row_copied = placement.row_bytes;
   count_experts(fused, placement, plan);
   plan.rows = options.rows;

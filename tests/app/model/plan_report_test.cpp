@@ -40,6 +40,12 @@ TEST_CASE("weights on the host are not counted as the GPU's, and what they cost 
   CHECK(has(plan_notes(plan),
             "skald: a token reads 4.00 GiB of them: at most 2.79 tokens/s by the link (4 GB/s) and "
             "the CPU (8 GB/s)\n"));
+  plan.cached = 2 * kGiB;
+  CHECK(has(plan_notes(plan),
+            "no room for 7.00 GiB of the weights, which lie in the host's memory (--vram and "
+            "--gpu-layers change that)\nskald: of the experts there, the GPU keeps 2.00 GiB that "
+            "were used last\n"));
+  plan.cached = 0;
   plan.unlocked = kGiB;
   CHECK(has(plan_notes(plan),
             "did not page-lock 1.00 GiB of them, so each step copies them more slowly"));

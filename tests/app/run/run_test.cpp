@@ -1,3 +1,4 @@
+#include "app/files/json.h"
 #include "tests/program_output.h"
 #include "tests/small_models.h"
 
@@ -103,6 +104,32 @@ TEST_CASE("stdout in a pipe has the new text alone, and --stats goes to stderr")
   CHECK(has(stats.err, "iB; seed "));
   CHECK(stats.err.find('\n') == stats.err.size() - 1);
   CHECK(text_of({"Once", "--echo"}) == "Once" + text);
+}
+
+TEST_CASE("guessed tokens change no text") {
+  const char* prompt =
+      "The cat sat on the mat. The dog sat on the mat. The cat sat on the mat. The";
+  for (const char* temperature : {"0", "1"}) {
+    const auto with = [&](std::vector<std::string> more) {
+      std::vector<std::string> args = {"run", "-m", small_gguf(), "-p",     prompt,      "-n",
+                                       "60",  "-s", "1",          "--temp", temperature, "--json"};
+      args.insert(args.end(), more.begin(), more.end());
+      return Json::parse(skald(args).out);
+    };
+    const Json plain = with({}), guessed = with({"--spec", "ngram"});
+    CHECK(guessed["ids"] == plain["ids"]);
+    CHECK(guessed["text"] == plain["text"]);
+    CHECK(!plain.contains("guesses"));
+    if (temperature[0] != '0') continue;  // random texts repeat little
+    const Json& counts = guessed["guesses"];
+    CHECK(counts["steps"].get<int>() > 0);
+    CHECK(counts["tokens"].get<int>() >= counts["steps"].get<int>());
+    CHECK(counts["right"].get<int>() <= counts["tokens"].get<int>());
+  }
+  const Outcome stats = skald(greedy({prompt, "--spec", "ngram", "--spec-max", "2", "--stats"}));
+  CHECK(has(stats.err, " guessed "));
+  CHECK(skald(greedy({prompt, "--spec", "other"})).code == 2);
+  CHECK(skald(greedy({prompt, "--spec", "ngram", "--spec-max", "0"})).code == 2);
 }
 
 TEST_CASE("the same seed gives the same text, another seed another text") {

@@ -305,6 +305,8 @@ TEST_CASE("a host without room for all experts has those that the GPU does not")
   gpu.host_bytes = cached.host() - 1;
   const MemoryPlan apart = cuda::plan_memory(model, RunOptions(), gpu);
   CHECK(cached.fits());
+  CHECK(cached.cached > int64_t{2} << 30);
+  CHECK(apart.cached == 0);
   CHECK(apart.fits());
   CHECK(apart.host() < cached.host() - (int64_t{2} << 30));
 }
