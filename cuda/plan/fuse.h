@@ -133,8 +133,8 @@ struct FusedOp {
   size_t last;  // index of the last op of the Program that this op does
 };
 
-// Buffers that the Program does not have: `qkv`; `delta` for what a delta net or a short convolution
-// reads; `copy` for the residual stream in the activations' type.
+// Buffers that the Program does not have: `qkv`; `delta` for what a delta net or a short
+// convolution reads; `copy` for the residual stream in the activations' type.
 struct FusedBuffers {
   ActId qkv, delta, copy;
 };
