@@ -122,7 +122,10 @@ class CudaExecutor final : public Executor {
     SKALD_CUDA(cudaSetDevice(device_.index));
     return clock_.seconds();
   }
-  ExpertUse expert_use() override { return caches_.use(); }
+  ExpertUse expert_use() override {
+    SKALD_CUDA(cudaSetDevice(device_.index));
+    return caches_.use();
+  }
   int64_t logit_rows() const override { return sizes_.logit_rows; }
   int64_t cache_bytes_per_token() const override { return sizes_.page / kPageTokens; }
   DType cache_type() const override { return sizes_.cache_type; }

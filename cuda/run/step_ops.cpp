@@ -81,11 +81,16 @@ const StepPlan& StepOps::plan(const StepKind& kind) {
 void StepOps::run(const Step& step) {
   const std::vector<StepEntry>& entries = step.plan.entries;
   if (step.plan.copies()) p_.copies.begin(step.plan);
-  for (size_t i = 0; i < entries.size(); ++i) {
-    const StepEntry& entry = entries[i];
-    std::visit([&](const auto& kind) { launch(step, entry, kind); }, entry.kind);
-    const bool last = i + 1 == entries.size() || entries[i + 1].op != entry.op;
-    if (last && p_.observer && !step.head_input) observe(p_.fused.ops[entry.op], step.rows);
+  try {
+    for (size_t i = 0; i < entries.size(); ++i) {
+      const StepEntry& entry = entries[i];
+      std::visit([&](const auto& kind) { launch(step, entry, kind); }, entry.kind);
+      const bool last = i + 1 == entries.size() || entries[i + 1].op != entry.op;
+      if (last && p_.observer && !step.head_input) observe(p_.fused.ops[entry.op], step.rows);
+    }
+  } catch (...) {
+    if (step.plan.waits && !is_captured()) p_.host->abort();
+    throw;
   }
   if (step.plan.copies()) p_.copies.end(step.plan);
 }
@@ -282,17 +287,18 @@ bool StepOps::is_captured() const {
 
 void StepOps::serve(const StepEntry& entry, int rows) {
   const bool chosen = std::holds_alternative<HostExpertsEntry>(entry.kind);
-  if (!chosen && !std::holds_alternative<HostEntry>(entry.kind)) return;
-  try {
+  if (chosen || std::holds_alternative<HostEntry>(entry.kind)) {
     p_.host->serve(entry.op, rows, chosen);
-  } catch (...) {
-    p_.host->abort();
-    throw;
   }
 }
 
 void StepOps::serve(const Rows& rows) {
-  for (const StepEntry& entry : plan(kind(rows)).entries) serve(entry, rows.count);
+  try {
+    for (const StepEntry& entry : plan(kind(rows)).entries) serve(entry, rows.count);
+  } catch (...) {
+    p_.host->abort();
+    throw;
+  }
 }
 
 void StepOps::observe(const FusedOp& op, int rows) {
