@@ -9,11 +9,9 @@ namespace skald {
 
 void add_guess_flags(Command& command, GuessFlags& flags) {
   command
-      .option(
-          "--spec", flags.by,
-          "Guess the next tokens and check several in one step, which is faster where guesses "
-          "are right: ngram (what followed the same tokens before; for answers that repeat their "
-          "prompt), off. Not with a grammar, nor for models with recurrent layers")
+      .option("--spec", flags.by,
+              "Guess several tokens and check them in one step: by ngram, what followed the "
+              "same ones before; or off")
       .type_name("WHAT")
       .one_of({"off", "ngram"})
       .show_default()

@@ -134,8 +134,9 @@ void add_memory_flags(Command& command, RunOptions& run) {
           .option(
               "--gpu-layers",
               [&run](const std::string& text) { run.gpu_layers = parse_gpu_layers(text); },
-              "Keep as much on the GPU as N layers have, the rest in the machine's memory. auto, "
-              "or more layers than there are: what fits; all: all, or fail [auto]")
+              "Keep as much on the GPU as N layers have, the rest in the machine's memory; auto: "
+              "what "
+              "fits; all: all, or fail [auto]")
           .type_name("N")
           .group(kWeightPlaces);
   command.suggest(layers, {"auto", "all"});

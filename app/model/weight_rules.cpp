@@ -126,8 +126,8 @@ void add_rule_flags(Command& command, RunOptions& run) {
                   }
                 }
               },
-              "Place tensors by name: cpu (in the machine's memory, few rows are computed there), "
-              "stream (in that memory, for the GPU), gpu; separated by commas, may be repeated")
+              "Place tensors by name: gpu; stream (in the machine's memory, for the GPU); cpu "
+              "(there, few rows for the CPU). Several by commas")
           .repeatable()
           .type_name("REGEX=PLACE")
           .group(kWeightPlaces);

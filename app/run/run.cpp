@@ -340,7 +340,7 @@ void add_prompt_group(Command& command, RunFlags& flags) {
       .group("Prompt");
   command
       .option("--prompt-cache", flags.cache.path,
-              "Keep the prompt's KV cache in FILE, to reuse it when a prompt begins alike")
+              "Keep the prompt's KV cache in FILE, for prompts that begin alike")
       .type_name("FILE")
       .check(not_empty())
       .group("Prompt");
