@@ -12,7 +12,9 @@
 #include "engine/cpu/plan.h"
 #include "engine/cpu/row_ops.h"
 #include "engine/cpu/simd.h"
-#include "engine/step/step.h"
+#include "engine/step/exchange.h"
+#include "engine/step/group.h"
+#include "engine/step/rank.h"
 
 namespace skald::cpu {
 namespace {
@@ -35,10 +37,14 @@ std::string format_of_pages(KernelSet set, const RunOptions& options) {
                                 : ", not exact");
 }
 
-class CpuExecutor final : public Executor {
+class CpuExecutor final : public RankExecutor {
  public:
-  CpuExecutor(const Model& model, const RunOptions& options, KernelSet set)
+  // exchange: with the other ranks of the model's group; nullptr: there are none.
+  CpuExecutor(const Model& model, const RunOptions& options, KernelSet set,
+              std::shared_ptr<HostExchange> exchange)
       : weights_(model.weights),
+        shard_(model.shard),
+        exchange_(std::move(exchange)),
         program_(model.program()),
         logits_op_(std::get<Logits>(program_.ops.back())),
         plan_(checked_plan(model, program_, options)),
@@ -101,8 +107,10 @@ class CpuExecutor final : public Executor {
     return cache_.bytes() + states_.bytes() + wanted_.bytes() + logits_.bytes() + row_ops_.bytes();
   }
 
-  int64_t run(Step step) override {
-    admit(step);
+  void check_step(Step step) const override { step_.check_step(step); }
+
+  int64_t run_extended(Step step, const Extension& extension) override {
+    begin(step, extension);
     for (size_t i = 0; i + 1 < program_.ops.size(); ++i) {
       std::visit([this](const auto& op) { apply(op); }, program_.ops[i]);
       if (observer_) {
@@ -134,8 +142,8 @@ class CpuExecutor final : public Executor {
   float* data(ActId id) { return row_ops_.data(id); }
   const float* vector(WeightId id) const { return row_ops_.vector(id); }
 
-  void admit(Step step) {
-    step_.admit(step, [this](const Sequence::Copies& copies) {
+  void begin(Step step, const Extension& extension) {
+    for (const Sequence::Copies& copies : extension) {
       if (copies.page) {
         std::memcpy(page(copies.page->to), page(copies.page->from),
                     static_cast<size_t>(layout_.bytes));
@@ -144,7 +152,8 @@ class CpuExecutor final : public Executor {
         std::memcpy(state(copies.state->to), state(copies.state->from),
                     static_cast<size_t>(state_bytes()));
       }
-    });
+    }
+    step_.list(step);
     rows_.clear();
     slots_.clear();
     for (int64_t r = 0; r < rows(); ++r) {
@@ -210,6 +219,11 @@ class CpuExecutor final : public Executor {
                          vector(op.bias), data(op.out), state_rows(op.state), rows(), op.spec});
   }
 
+  void apply(const AllReduce& op) {
+    const auto numbers = static_cast<size_t>(rows() * program_.act(op.x).cols);
+    exchange_->all_reduce(shard_.rank, {data(op.x), numbers});
+  }
+
   void apply(const Logits&) {}  // compute_logits() computes them on request
 
   void compute_logits(int64_t row) {
@@ -242,6 +256,8 @@ class CpuExecutor final : public Executor {
   }
 
   std::shared_ptr<const WeightFile> weights_;
+  const Shard shard_;
+  const std::shared_ptr<HostExchange> exchange_;
   Program program_;
   Logits logits_op_;
   MemoryPlan plan_;
@@ -272,16 +288,32 @@ class CpuExecutor final : public Executor {
   Observer observer_;
 };
 
-}  // namespace
-
-std::unique_ptr<Executor> make_executor(const Model& model, const RunOptions& options,
-                                        KernelSet kernels) {
+void check_weights(const Model& model) {
   model.weights->check_whole();
   for (const Tensor& tensor : model.weights->tensors()) {
     check(!tensor.source.exists() && !tensor.view.reader,
           "the CPU computes with weights that are there");
   }
-  return std::make_unique<CpuExecutor>(model, options, kernels);
+}
+
+}  // namespace
+
+std::unique_ptr<Executor> make_executor(const Model& model, const RunOptions& options,
+                                        KernelSet kernels) {
+  check_weights(model);
+  return std::make_unique<CpuExecutor>(model, options, kernels, nullptr);
+}
+
+std::unique_ptr<Executor> make_group(const Model& model, const RunOptions& options, int ranks,
+                                     KernelSet kernels) {
+  check_weights(model);
+  const auto exchange = std::make_shared<HostExchange>(ranks);
+  RunOptions own = options;
+  const int threads = options.threads > 0 ? options.threads : available_threads();
+  own.threads = std::max(1, threads / ranks);
+  return make_group(model, ranks, exchange, [&](const Model& shard) {
+    return std::make_unique<CpuExecutor>(shard, own, kernels, exchange);
+  });
 }
 
 double measure_read_bandwidth(int threads) {

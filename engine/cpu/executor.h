@@ -17,6 +17,10 @@ MemoryPlan plan_memory(const Model& model, const RunOptions& options);
 std::unique_ptr<Executor> make_executor(const Model& model, const RunOptions& options,
                                         KernelSet kernels = KernelSet::Fast);
 
+// `ranks` executors that compute the model together, each with its part of the threads.
+std::unique_ptr<Executor> make_group(const Model& model, const RunOptions& options, int ranks,
+                                     KernelSet kernels = KernelSet::Fast);
+
 // Bytes per second that `threads` threads read from memory larger than any cache. The best of a few
 // passes: other work on the machine can only lower the result.
 double measure_read_bandwidth(int threads);

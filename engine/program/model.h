@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/program/program.h"
+#include "engine/program/shard.h"
 #include "engine/program/weights.h"
 
 namespace skald {
@@ -158,8 +159,9 @@ struct Model {
   ModelConfig config;
   std::shared_ptr<const WeightFile> weights;
   Program (*build)(const ModelConfig&, const WeightFile&) = nullptr;
+  Shard shard = {};  // the rank that program() is for
 
-  Program program() const { return build(config, *weights); }
+  Program program() const { return shard_program(build(config, *weights), shard); }
 };
 
 }  // namespace skald

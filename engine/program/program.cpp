@@ -65,6 +65,7 @@ int64_t Program::weight_bytes(int sequences) const {
             [](const GatedAct&) {},
             [](const Activate&) {},
             [](const Add&) {},
+            [](const AllReduce&) {},
         },
         op);
   }
@@ -88,6 +89,7 @@ std::string_view op_name(const Op& op) {
           [](const RowGate&) { return "row_gate"; },
           [](const Experts&) { return "experts"; },
           [](const Add&) { return "add"; },
+          [](const AllReduce&) { return "all_reduce"; },
           [](const Logits&) { return "logits"; },
       },
       op);
@@ -110,6 +112,7 @@ const ActId* op_output(const Op& op) {
                         [](const RowGate& o) -> Out { return &o.x; },
                         [](const Experts& o) -> Out { return &o.out; },
                         [](const Add& o) -> Out { return &o.x; },
+                        [](const AllReduce& o) -> Out { return &o.x; },
                         [](const Logits&) -> Out { return nullptr; },
                     },
                     op);
@@ -144,6 +147,7 @@ std::vector<ActId> op_inputs(const Op& op) {
                         [](const Add& o) {
                           return In{o.x, o.y};
                         },
+                        [](const AllReduce& o) { return In{o.x}; },
                         [](const Logits& o) { return In{o.in}; },
                     },
                     op);
@@ -273,7 +277,11 @@ int ProgramBuilder::state(StateSpec state) {
 }
 
 Program ProgramBuilder::finish() && {
-  const Program& p = program_;
+  check_program(program_);
+  return std::move(program_);
+}
+
+void check_program(const Program& p) {
   auto cols = [&](ActId id) { return p.act(id).cols; };
   auto view = [&](WeightId id) { return p.weight(id).view; };
   auto floats = [&](int state) { return p.states[static_cast<size_t>(state)].floats; };
@@ -385,12 +393,12 @@ Program ProgramBuilder::finish() && {
                      alike(o.up, gate.rows, cols(o.in)) && alike(o.down, cols(o.in), gate.rows);
             },
             [&](const Add& o) { return cols(o.x) == cols(o.y); },
+            [](const AllReduce&) { return true; },
             [&](const Logits& o) { return view(o.weight).cols == cols(o.in); },
         },
         op);
     check(fits, "an op's buffers and weights agree");
   }
-  return std::move(program_);
 }
 
 }  // namespace skald

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -164,6 +165,10 @@ struct Add {
   float scale = 1;
   float keep = 1;
 };
+// x = the sum of all ranks' x, the same on every rank (engine/program/shard.h).
+struct AllReduce {
+  ActId x;
+};
 // z = scale * weight · in, then softcap * tanh(z / softcap) if softcap is not 0. Computed for the
 // wanted rows alone. The last op of every program.
 struct Logits {
@@ -174,7 +179,7 @@ struct Logits {
 };
 
 using Op = std::variant<Embed, Norm, HeadNorm, Linear, Rope, Attention, HeadPart, CausalConv,
-                        DeltaNet, GatedAct, Activate, RowGate, Experts, Add, Logits>;
+                        DeltaNet, GatedAct, Activate, RowGate, Experts, Add, AllReduce, Logits>;
 
 struct ActSpec {
   std::string name;
@@ -201,6 +206,14 @@ struct StateSpec {
   int64_t floats = 0;
 };
 
+// One of the ranks that compute a model together: each has a part of the weights and of the cache.
+struct Shard {
+  int rank = 0;
+  int of = 1;
+
+  bool operator==(const Shard&) const = default;
+};
+
 struct Program {
   std::vector<Op> ops;
   std::vector<ActSpec> acts;
@@ -208,6 +221,7 @@ struct Program {
   std::vector<RopeSpec> ropes;
   std::vector<KvLayer> kv;        // one per layer with attention
   std::vector<StateSpec> states;  // one per op with a state
+  std::vector<std::shared_ptr<const void>> own;  // memory of weights that no file has
 
   const ActSpec& act(ActId id) const { return acts[static_cast<size_t>(id)]; }
   const Weight& weight(WeightId id) const { return weights[static_cast<size_t>(id)]; }
@@ -219,6 +233,9 @@ struct Program {
   // as many experts as rows choose that choose all experts equally often, each by itself.
   int64_t weight_bytes(int sequences = 1) const;
 };
+
+// Checks that each op's buffers and weights agree.
+void check_program(const Program& program);
 
 std::string_view op_name(const Op& op);
 // The buffer that an op writes; Logits writes none.
@@ -254,7 +271,7 @@ class ProgramBuilder {
   int kv_layer(KvLayer layer);
   int state(StateSpec state);
   void add(Op op) { program_.ops.push_back(op); }
-  Program finish() &&;  // checks that each op's buffers and weights agree
+  Program finish() &&;  // with check_program()
 
  private:
   Weight whole(const std::string& name, int64_t rows, int64_t cols) const;

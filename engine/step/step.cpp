@@ -13,6 +13,28 @@ bool have_room(std::span<Sequence* const> sequences, const PagePool& pool, int64
   return missing_pages <= pool.free_pages();
 }
 
+Extension extend(Step step) {
+  Extension extension;
+  extension.reserve(step.size());
+  try {
+    for (const SeqRows& part : step) {
+      extension.push_back(part.sequence->extend(std::ssize(part.tokens)));
+    }
+  } catch (...) {
+    for (size_t i = 0; i < extension.size(); ++i) {
+      step[i].sequence->undo_extend(std::ssize(step[i].tokens));
+    }
+    throw;
+  }
+  return extension;
+}
+
+void take_back(Step step) {
+  for (const SeqRows& rows : step) {
+    rows.sequence->truncate(rows.sequence->length() - std::ssize(rows.tokens));
+  }
+}
+
 StepRows::StepRows(const StepLimits& limits) : limits_(limits) {
   for (std::vector<int32_t>* list : {&tokens, &sequences, &wanted}) {
     list->reserve(static_cast<size_t>(limits.rows));
@@ -40,21 +62,7 @@ void StepRows::check_step(Step step) const {
   check(total > 0 && total <= limits_.rows, "a step has between 1 and max_rows rows");
 }
 
-void StepRows::admit(Step step, const std::function<void(const Sequence::Copies&)>& copy) {
-  check_step(step);
-  size_t extended = 0;
-  try {
-    for (; extended < step.size(); ++extended) {
-      const SeqRows& part = step[extended];
-      copy(part.sequence->extend(static_cast<int64_t>(part.tokens.size())));
-    }
-  } catch (...) {
-    for (size_t i = 0; i < extended; ++i) {
-      step[i].sequence->undo_extend(static_cast<int64_t>(step[i].tokens.size()));
-    }
-    throw;
-  }
-
+void StepRows::list(Step step) {
   tokens.clear();
   positions.clear();
   sequences.clear();

@@ -1,9 +1,8 @@
-// The rows of one step as a backend reads them: flat, checked lists. admit() fills them and extends
-// the step's sequences.
+// The rows of one step as a backend reads them: flat, checked lists. Before a step is computed,
+// extend() makes room for its tokens in their sequences.
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <vector>
 
 #include "engine/step/backend.h"
@@ -17,13 +16,20 @@ struct StepLimits {
 // True if each sequence has room for one more token.
 bool have_room(std::span<Sequence* const> sequences, const PagePool& pool, int64_t context);
 
+// The pages and states that each sequence of a step no longer shares, and that a backend copies.
+using Extension = std::vector<Sequence::Copies>;
+
+// Extends the step's sequences by its tokens. After an Error every sequence is unchanged.
+Extension extend(Step step);
+// Takes the step's tokens back, whether a backend has computed them or not.
+void take_back(Step step);
+
 class StepRows {
  public:
   explicit StepRows(const StepLimits& limits);
 
-  // Extends the step's sequences. Calls `copy` with the pages and states that a sequence no longer
-  // shares. After an Error every sequence is unchanged.
-  void admit(Step step, const std::function<void(const Sequence::Copies&)>& copy);
+  void check_step(Step step) const;  // throws an Error
+  void list(Step step);              // fills the lists; the step's sequences have been extended
 
   int64_t count() const { return static_cast<int64_t>(tokens.size()); }
 
@@ -34,8 +40,6 @@ class StepRows {
   bool one_row_each = false;       // every sequence has a single row, which is wanted
 
  private:
-  void check_step(Step step) const;
-
   StepLimits limits_;
 };
 

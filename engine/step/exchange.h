@@ -1,0 +1,45 @@
+// What the ranks of a group use to add up their parts (the op AllReduce). The ranks run the same
+// ops in the same order, each on a thread of its own.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <span>
+#include <vector>
+
+namespace skald {
+
+class Exchange {
+ public:
+  virtual ~Exchange() = default;
+  // For a rank that fails: the others' waits end with an Error. Any thread may call it.
+  virtual void abort() noexcept = 0;
+  // Ready again after abort(). No rank may be inside a step.
+  virtual void reset() = 0;
+};
+
+// Between ranks that compute on the host.
+class HostExchange final : public Exchange {
+ public:
+  explicit HostExchange(int ranks) : parts_(static_cast<size_t>(ranks)) {}
+
+  // Every rank calls it with a buffer of the same size. Afterwards each buffer holds the sum, added
+  // in the order of ranks, so that it is the same on all. Throws Error after abort().
+  void all_reduce(int rank, std::span<float> x);
+
+  void abort() noexcept override;
+  void reset() override;
+
+ private:
+  void meet();  // waits until every rank is here
+
+  std::vector<std::span<float>> parts_;
+  std::mutex mutex_;
+  std::condition_variable arrival_;
+  size_t arrived_ = 0;
+  int64_t meetings_ = 0;
+  bool aborted_ = false;
+};
+
+}  // namespace skald
