@@ -85,10 +85,15 @@ struct Switches {
   bool graphs = true;              // false: every kernel is launched by the host
   bool dependent_launches = true;  // false: no kernel starts before its predecessor has finished
   bool clusters = true;            // decode attention uses clusters of blocks
+  bool mail_on_host = false;       // ranks exchange through the host's memory
   bool cpu_takes_all = false;      // the CPU computes all ops that it can, whatever its speed
 };
 std::unique_ptr<Executor> make_executor(const Model& model, const RunOptions& options, int device,
                                         const Switches& switches = {});
+
+// Computes the model on all of these GPUs together, one rank on each.
+std::unique_ptr<Executor> make_group(const Model& model, const RunOptions& options,
+                                     std::span<const int> devices, const Switches& switches = {});
 
 // Runs the cases of engine/selftest on every kernel that supports them. compute_capability: kernels
 // that such a GPU cannot run are left out; 0: the GPU's own.

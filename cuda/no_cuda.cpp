@@ -28,6 +28,11 @@ std::unique_ptr<Executor> make_executor(const Model&, const RunOptions&, int, co
   fail(Exit::Failed, kProblem);
 }
 
+std::unique_ptr<Executor> make_group(const Model&, const RunOptions&, std::span<const int>,
+                                     const Switches&) {
+  fail(Exit::Failed, kProblem);
+}
+
 void self_test(const selftest::Request&, int, int, selftest::Report&) {
   fail(Exit::Failed, kProblem);
 }

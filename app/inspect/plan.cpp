@@ -49,7 +49,9 @@ Planned open_or_describe(PlanFlags& flags, std::string& name) {
   }
   if (!given.model.empty()) fail(Exit::Usage, "give either a model or --shape, not both");
   name = flags.shape + " " + given.type;
-  return {shape_model(flags.shape, given.type), {}};
+  Model model = shape_model(flags.shape, given.type);
+  model.shard = {0, given.device.ranks};
+  return {std::move(model), {}};
 }
 
 // The device that the plan is for: the CPU, a GPU of this machine, or a GPU described by --gpu.
@@ -97,8 +99,11 @@ int64_t weight_bytes(const MemoryPlan& plan) {
 
 // The same model in another type. Throws Error(Exit::Usage) if it is quantized already.
 Model in_type(const PlanFlags& flags, const Planned& planned, std::string_view type) {
-  if (planned.path.empty()) return shape_model(flags.shape, type);
-  return quantized_model(open_model(planned.path).model, find_quant_mix(type));
+  Model model = planned.path.empty()
+                    ? shape_model(flags.shape, type)
+                    : quantized_model(open_model(planned.path).model, find_quant_mix(type));
+  model.shard = planned.model.shard;
+  return model;
 }
 
 // The types that make the model fit, the largest weights first. Empty if none does, or if the

@@ -185,7 +185,9 @@ Model open_or_make_model(const BenchFlags& flags, std::string& name) {
     }
     if (!flags.model.model.empty()) fail(Exit::Usage, "give either a model or --shape, not both");
     name = flags.shape + " " + flags.model.type;
-    return random_model(flags.shape, flags.model.type);
+    Model model = random_model(flags.shape, flags.model.type);
+    model.shard = {0, flags.model.device.ranks};
+    return model;
   }
   const OpenedModel opened = open_model(flags.model);
   name = std::filesystem::absolute(opened.path).lexically_normal().filename().string();

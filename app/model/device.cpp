@@ -50,15 +50,18 @@ std::string cpu_reason(const Model& model, const RunOptions& options) {
 void check_there(const Device& device) {
   const cuda::System system = cuda::look_at_system();
   if (system.devices == 0) fail(Exit::Failed, "--device cuda: ", system.problem);
+  for (const int gpu : device.rank_gpus()) {
+    if (gpu < system.devices || device.ranks == 1) continue;
+    fail(Exit::Usage, "--tp ", device.ranks, ": there is no GPU cuda:", gpu, "; this machine has ",
+         system.devices, system.devices == 1 ? " GPU" : " GPUs");
+  }
   if (device.index >= system.devices) {
     fail(Exit::Usage, "--device cuda:", device.index,
          ": there is no such GPU; the last visible one is cuda:", system.devices - 1);
   }
 }
 
-}  // namespace
-
-Device parse_device(const DeviceFlags& flags) {
+Device parse_device_name(const DeviceFlags& flags) {
   const std::string& name = flags.name;
   constexpr std::string_view kPrefix = "cuda:";
   if (name == "auto") return {.automatic = true, .required = flags.require_gpu};
@@ -79,36 +82,73 @@ Device parse_device(const DeviceFlags& flags) {
   fail(Exit::Usage, "--device '", printable(name), "': expected auto, cpu, cuda or cuda:N");
 }
 
+std::vector<int> parse_gpu_list(const std::string& names) {
+  std::vector<int> gpus;
+  for (size_t begin = 0; begin <= names.size();) {
+    const size_t end = std::min(names.find(',', begin), names.size());
+    int index = -1;
+    const auto parsed = std::from_chars(names.data() + begin, names.data() + end, index);
+    const bool known = std::find(gpus.begin(), gpus.end(), index) != gpus.end();
+    if (parsed.ec != std::errc() || parsed.ptr != names.data() + end || index < 0 || known) {
+      fail(Exit::Usage, "--devices '", printable(names, 60),
+           "': expected the numbers of different GPUs, such as 0,1,3");
+    }
+    gpus.push_back(index);
+    begin = end + 1;
+  }
+  return gpus;
+}
+
+}  // namespace
+
+std::vector<int> Device::rank_gpus() const {
+  if (!gpus.empty()) return gpus;
+  std::vector<int> from_index;
+  for (int rank = 0; rank < ranks; ++rank) from_index.push_back(index + rank);
+  return from_index;
+}
+
+Device parse_device(const DeviceFlags& flags) {
+  Device device = parse_device_name(flags);
+  device.ranks = flags.ranks;
+  if (device.ranks > 1 && device.automatic) device.required = true;
+  return device;
+}
+
 std::vector<Device> parse_devices(const std::string& names, const DeviceFlags& flags) {
   if (names.empty()) return {parse_device(flags)};
   if (flags.name != "auto") {
     fail(Exit::Usage, "give either --device or --devices, not both");
   }
-  std::vector<Device> chosen;
-  for (size_t begin = 0; begin <= names.size();) {
-    const size_t end = std::min(names.find(',', begin), names.size());
-    int index = -1;
-    const auto parsed = std::from_chars(names.data() + begin, names.data() + end, index);
-    const bool known = std::any_of(chosen.begin(), chosen.end(),
-                                   [&](const Device& other) { return other.index == index; });
-    if (parsed.ec != std::errc() || parsed.ptr != names.data() + end || index < 0 || known) {
-      fail(Exit::Usage, "--devices '", printable(names, 60),
-           "': expected the numbers of different GPUs, such as 0,1,3");
-    }
-    chosen.push_back({.cuda = true, .index = index});
-    begin = end + 1;
+  const std::vector<int> gpus = parse_gpu_list(names);
+  const size_t ranks = static_cast<size_t>(flags.ranks);
+  if (gpus.size() % ranks != 0) {
+    fail(Exit::Usage, "--devices '", printable(names, 60), "' names ", gpus.size(),
+         " GPUs, which is no multiple of --tp ", ranks);
   }
-  return chosen;
+  std::vector<Device> devices;
+  for (size_t first = 0; first < gpus.size(); first += ranks) {
+    const auto begin = gpus.begin() + static_cast<std::ptrdiff_t>(first);
+    devices.push_back({.cuda = true,
+                       .index = *begin,
+                       .ranks = flags.ranks,
+                       .gpus = {begin, begin + flags.ranks}});
+  }
+  return devices;
 }
 
 Decision decide(const Device& asked, const std::string& cpu_reason, const GpuSearch& gpus) {
   if (!asked.automatic) return {asked, ""};
-  if (cpu_reason.empty() && gpus.index >= 0) return {{.cuda = true, .index = gpus.index}, ""};
+  if (cpu_reason.empty() && gpus.index >= 0) {
+    return {{.cuda = true, .index = gpus.index, .ranks = asked.ranks}, ""};
+  }
   const bool model = !cpu_reason.empty();
   const std::string& reason = model ? cpu_reason : gpus.reason;
   if (asked.required) {
-    fail(Exit::Failed, "--require-gpu: ", reason, "; ",
-         model ? "leave --require-gpu out to run on the CPU" : gpus.advice);
+    const bool ranks = asked.ranks > 1;
+    fail(Exit::Failed, ranks ? "--tp" : "--require-gpu", ": ", reason, "; ",
+         !model ? gpus.advice
+                : concat("leave ", ranks ? "--tp" : "--require-gpu", " out to run on the CPU"));
   }
   if (!gpus.expected) return {{}, ""};
   return {{}, concat("using the CPU: ", reason, model ? "" : "; run skald doctor for advice")};
@@ -149,7 +189,8 @@ std::unique_ptr<Executor> make_executor(const Model& model, const RunOptions& as
     if (options.rows == 0) options.rows = default_rows(model, options, &gpu);
     options.loading = [&](int64_t bytes, int64_t of) { bar->show(bytes, of); };
     try {
-      executor = cuda::make_executor(model, options, device.index);
+      executor = device.ranks > 1 ? cuda::make_group(model, options, device.rank_gpus())
+                                  : cuda::make_executor(model, options, device.index);
     } catch (const Error& error) {
       if (error.code() != Exit::Memory) throw;
       bar.reset();
@@ -161,7 +202,8 @@ std::unique_ptr<Executor> make_executor(const Model& model, const RunOptions& as
   } else {
     if (options.rows == 0) options.rows = default_rows(model, options, nullptr);
     const Model whole = make_weights(model, options.threads);
-    executor = cpu::make_executor(whole, options);
+    executor = device.ranks > 1 ? cpu::make_group(whole, options, device.ranks)
+                                : cpu::make_executor(whole, options);
     read_weights(whole, executor->plan(), *bar);
   }
   bar.reset();
@@ -198,7 +240,11 @@ std::vector<std::unique_ptr<Executor>> make_executors(const Model& model,
 }
 
 double measure_read_bandwidth(const Device& device, int threads) {
-  if (device.cuda) return cuda::measure_read_bandwidth(device.index);
+  if (device.cuda) {
+    double sum = 0;
+    for (const int gpu : device.rank_gpus()) sum += cuda::measure_read_bandwidth(gpu);
+    return sum;
+  }
   return cpu::measure_read_bandwidth(threads > 0 ? threads : cpu::available_threads());
 }
 

@@ -15,18 +15,25 @@ namespace skald {
 struct DeviceFlags {
   std::string name = "auto";
   bool require_gpu = false;
+  int ranks = 1;  // --tp
 };
 
+// What computes one model: the CPU, a GPU, or several GPUs together.
 struct Device {
   bool cuda = false;
-  int index = 0;
+  int index = 0;           // of the GPU, or of the first of several
   bool automatic = false;  // --device auto: choose_device() is still to decide
   bool required = false;   // --require-gpu
+  int ranks = 1;
+  std::vector<int> gpus = {};  // of all ranks; empty: `ranks` GPUs from `index` on
+
+  std::vector<int> rank_gpus() const;
 };
 
 Device parse_device(const DeviceFlags& flags);  // throws Error(Exit::Usage)
 
-// `names` is the value of --devices, the numbers of different GPUs: "0,1,3". Empty: --device.
+// `names` is the value of --devices, the numbers of different GPUs: "0,1,3". Each device takes as
+// many of them as it has ranks. Empty: --device.
 std::vector<Device> parse_devices(const std::string& names, const DeviceFlags& flags);
 
 cuda::DeviceInfo describe_gpu(const Device& device);  // throws Error if the GPU cannot be used
@@ -62,7 +69,7 @@ std::unique_ptr<Executor> make_executor(const Model& model, const RunOptions& op
 std::vector<std::unique_ptr<Executor>> make_executors(const Model& model, const RunOptions& options,
                                                       const std::vector<Device>& devices);
 
-// Bytes per second that the device reads from its memory. `threads` counts for the CPU; 0: all.
+// Bytes per second that the device reads from its memory; of several GPUs, all together. `threads` counts for the CPU; 0: all.
 double measure_read_bandwidth(const Device& device, int threads);
 
 }  // namespace skald

@@ -133,6 +133,13 @@ void add_device_flag(Command& command, ModelFlags& flags) {
   const Option option = command.option("--device", device.name, help);
   command.suggest(option.type_name("NAME").show_default().group(kChangesSpeed),
                   {"auto", "cpu", "cuda", "cuda:0", "cuda:1"});
+  command
+      .option("--tp", device.ranks,
+              "Compute on N GPUs together, each with a part of the weights; changes rounding")
+      .type_name("N")
+      .check(in_range(1, kMostRanks))
+      .show_default()
+      .group(kChangesSpeed);
   command.flag("--require-gpu", device.require_gpu, "Fail if no GPU can be used")
       .group(kChangesSpeed);
 }
@@ -154,6 +161,7 @@ OpenedModel open_model(const ModelFlags& flags) {
                                              : "vision and audio parts are";
     std::fprintf(stderr, "skald: the model's %s not supported; its text part is used\n", parts);
   }
+  opened.model.shard = {0, flags.device.ranks};  // plans are those of the first rank
   if (!flags.type.empty()) {
     opened.model = quantized_model(opened.model, find_quant_mix(flags.type));
   }

@@ -214,6 +214,11 @@ void LoadedModel::load(LoadedOp& op, const SumOfNorms& sum, Stream stream) {
   op.b_norm = norm_weight(sum.b_norm, dim, stream);
 }
 
+void LoadedModel::load(LoadedOp& op, const FusedExchange& exchange, Stream stream) {
+  if (!exchange.norm) return;
+  op.post_norm = norm_weight(exchange.norm->weight, fused_.cols(exchange.in), stream);
+}
+
 void LoadedModel::load(LoadedOp& op, const RowGate& gate, Stream stream) {
   op.gate = norm_weight(gate.weight, stream);
 }

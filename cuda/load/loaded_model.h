@@ -26,7 +26,7 @@ struct LoadedOp {
   const float* norm = nullptr;  // Norm, FusedLinear
   const float* norm_bias = nullptr;
   const float* bias = nullptr;
-  const float* post_norm = nullptr;
+  const float* post_norm = nullptr;  // and FusedExchange
   // A bound of the gated results of a FusedLinear, or of the values that a FusedAttention reads
   // (FusedProgram::bounded()). 0: no bound is known.
   float bound = 0;
@@ -77,6 +77,7 @@ class LoadedModel {
   void load(LoadedOp& op, const FusedShortConv& conv, Stream stream);
   void load(LoadedOp& op, const RowGate& gate, Stream stream);
   void load(LoadedOp& op, const SumOfNorms& sum, Stream stream);
+  void load(LoadedOp& op, const FusedExchange& exchange, Stream stream);
   void load(LoadedOp&, const GatedAct&, Stream) {}
   void load(LoadedOp&, const GatedPart&, Stream) {}
   LoadedStack load(const ExpertStack& stack, int count, Stream stream);

@@ -21,8 +21,8 @@ Fused Fuser::run() {
       emit(*embed, 1);
     } else if (!qkv_attention() && !reading_attention() && !delta_net() && !short_conv() &&
                !routed_experts() && !experts_beside() && !layer_embeddings() &&
-               !layer_embedding() && !linear_group() && !own_norm() && !row_gate() &&
-               !gated_act()) {
+               !layer_embedding() && !linear_group() && !exchange() && !own_norm() &&
+               !row_gate() && !gated_act()) {
       fail(Exit::Failed, "CUDA has no kernel for op ", at_, ", ", op_name(ops_[at_]),
            ", where it stands in this model; use --device cpu");
     }
@@ -136,6 +136,27 @@ void Fuser::take_input(const Norm* norm, ActId in, FusedLinear& fused) {
   }
 }
 
+bool Fuser::exchange() {
+  const auto* reduce = get<AllReduce>(at_);
+  if (!reduce || reduce->x == hidden_) return false;
+  FusedExchange fused = {hidden_, reduce->x};
+  const auto* norm = get<Norm>(at_ + 1);
+  if (norm && (norm->in != reduce->x || norm->kind != NormKind::Rms)) norm = nullptr;
+  const size_t sum = at_ + (norm ? 2 : 1);
+  const auto* add = get<Add>(sum);
+  if (add && add->x == hidden_ && add->y == (norm ? norm->out : reduce->x) &&
+      (norm || add->keep == 1) && absorbs(at_, sum, hidden_)) {
+    fused.scale = add->scale;
+    fused.keep = add->keep;
+    if (norm) fused.norm = *norm;
+    emit(fused, sum + 1 - at_);
+  } else {
+    fused.out = reduce->x;
+    emit(fused, 1);
+  }
+  return true;
+}
+
 bool Fuser::row_gate() {
   const auto* gate = get<RowGate>(at_);
   if (!gate || gate->x == hidden_ || gate->in == hidden_) return false;
@@ -182,7 +203,9 @@ bool Fuser::linear_group() {
   const auto* post_norm = get<Norm>(first + 1);
   const size_t sum = first + (post_norm ? 2 : 1);
   const auto* add = get<Add>(sum);
-  if (up && up->in == linear->in && gated && products_gate(gated->activation) &&
+  if (reduces(first + 1, linear->out)) {
+    fused.epilogue = Epilogue::Floats;
+  } else if (up && up->in == linear->in && gated && products_gate(gated->activation) &&
       gated->gate == linear->out && gated->up == up->out && absorbs(first, first + 2, gated->out)) {
     fused.parts.push_back(up->weight);
     fused.biases.push_back(up->bias);

@@ -93,6 +93,17 @@ struct SumOfNorms {
   float eps, scale, keep;
 };
 
+// The sum of all ranks' `in`, float32. It is added to the residual stream:
+// out = keep * out + scale * [norm](sum). If `in` is `out`, it replaces `in`.
+struct FusedExchange {
+  ActId out, in;
+  float scale = 1;
+  std::optional<Norm> norm = {};
+  float keep = 1;  // with a norm alone
+
+  bool in_place() const { return out == in; }
+};
+
 // out = activation(out) * up, where `up` is a float32 buffer and its columns from `first` on count.
 struct GatedPart {
   ActId out, up;
@@ -128,7 +139,7 @@ struct FusedShortConv {
 // Embed: into a float32 buffer, the first one into the residual stream.
 struct FusedOp {
   std::variant<Embed, Norm, FusedLinear, FusedAttention, FusedExperts, FusedDelta, FusedShortConv,
-               RowGate, GatedAct, SumOfNorms, GatedPart>
+               RowGate, GatedAct, SumOfNorms, GatedPart, FusedExchange>
       op;
   size_t last;  // index of the last op of the Program that this op does
 };

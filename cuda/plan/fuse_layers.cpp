@@ -26,11 +26,20 @@ bool Fuser::routed_experts() {
   const auto* experts = get<Experts>(at_ + 1);
   const auto* add = get<Add>(at_ + 2);
   if (!norm || norm->kind != NormKind::Rms || !experts || norm->out != experts->in ||
-      experts->route != experts->in || !sums(add, hidden_, experts->out) || add->keep != 1 ||
-      !absorbs(at_, at_ + 2, add->x, norm->out)) {
+      experts->route != experts->in) {
     return false;
   }
   FusedExperts fused = fused_experts(*experts, *norm);
+  if (reduces(at_ + 2, experts->out) && absorbs(at_, at_ + 1, experts->out, norm->out)) {
+    fused.out = experts->out;
+    fused.adds = false;
+    emit(fused, 2);
+    return true;
+  }
+  if (!sums(add, hidden_, experts->out) || add->keep != 1 ||
+      !absorbs(at_, at_ + 2, add->x, norm->out)) {
+    return false;
+  }
   fused.out = add->x;
   fused.scale = add->scale;
   emit(fused, 3);
@@ -39,12 +48,16 @@ bool Fuser::routed_experts() {
 
 bool Fuser::experts_beside() {
   const auto* down = get<Linear>(at_);
-  const auto* down_norm = get<Norm>(at_ + 1);
-  const Norm *route_norm = stream_norm(at_ + 2), *norm = stream_norm(at_ + 3);
-  const auto* experts = get<Experts>(at_ + 4);
-  const auto* experts_norm = get<Norm>(at_ + 5);
-  const auto *inner = get<Add>(at_ + 6), *outer = get<Add>(at_ + 8);
-  const auto* sum_norm = get<Norm>(at_ + 7);
+  const size_t down_reduced = down && reduces(at_ + 1, down->out);
+  const size_t routed = at_ + 1 + down_reduced;
+  const auto* down_norm = get<Norm>(routed);
+  const Norm *route_norm = stream_norm(routed + 1), *norm = stream_norm(routed + 2);
+  const auto* experts = get<Experts>(routed + 3);
+  const size_t experts_reduced = experts && reduces(routed + 4, experts->out);
+  const size_t summed = routed + 4 + experts_reduced;
+  const auto* experts_norm = get<Norm>(summed);
+  const auto *inner = get<Add>(summed + 1), *outer = get<Add>(summed + 3);
+  const auto* sum_norm = get<Norm>(summed + 2);
   if (!down || !route_norm || !norm || !experts || down->in == hidden_ || down->out == hidden_) {
     return false;
   }
@@ -56,7 +69,7 @@ bool Fuser::experts_beside() {
       norm->kind != NormKind::Rms || experts->route != route_norm->out ||
       experts->in != norm->out || norm->out == route_norm->out || !sums(inner, a, b) ||
       inner->scale != 1 || inner->keep != 1 || !sums(outer, hidden_, a) ||
-      !absorbs(at_, at_ + 8, hidden_)) {
+      !absorbs(at_, summed + 3, hidden_)) {
     return false;
   }
   FusedLinear linear;
@@ -79,7 +92,9 @@ bool Fuser::experts_beside() {
                           outer->scale,
                           outer->keep};
   emit(std::move(linear), 1);
+  if (down_reduced) emit(FusedExchange{a, a}, 1);
   emit(fused, 4);  // with the norm of `a`, which SumOfNorms does
+  if (experts_reduced) emit(FusedExchange{b, b}, 1);
   emit(sum, 4);
   return true;
 }

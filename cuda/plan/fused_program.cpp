@@ -82,7 +82,8 @@ std::vector<WeightId> weights_of(const FusedOp& op) {
                  [](const SumOfNorms& o) {
                    return Ids{o.norm, o.a_norm, o.b_norm};
                  },
-                 [](const GatedAct&) { return Ids(); }, [](const GatedPart&) { return Ids(); }},
+                 [](const GatedAct&) { return Ids(); }, [](const GatedPart&) { return Ids(); },
+                 [&](const FusedExchange& o) { return norm_ids(o.norm); }},
       op.op);
 }
 
@@ -211,6 +212,7 @@ bool FusedProgram::has_bias(const FusedLinear& op) const {
 std::optional<ActId> FusedProgram::float_result(const FusedOp& op) const {
   if (const auto* o = std::get_if<Embed>(&op.op)) return o->out;
   if (const auto* o = std::get_if<SumOfNorms>(&op.op)) return o->out;
+  if (const auto* o = std::get_if<FusedExchange>(&op.op)) return o->out;
   if (const auto* o = std::get_if<Norm>(&op.op)) {  // in place, between two runs of the layers
     return o->out == hidden ? std::optional(o->out) : std::nullopt;
   }

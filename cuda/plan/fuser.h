@@ -39,6 +39,11 @@ class Fuser {
   // True if the ops from `first` to `last` may become one op that writes `out` and `kept` alone: no
   // later op reads another buffer that they write.
   bool absorbs(size_t first, size_t last, ActId out, std::optional<ActId> kept = {}) const;
+  // True if the op at `index` adds up the ranks' parts of the buffer.
+  bool reduces(size_t index, ActId buffer) const {
+    const auto* reduce = get<AllReduce>(index);
+    return reduce && reduce->x == buffer;
+  }
   // The op at `index` if it is a norm of the residual stream; a fused op can begin with one.
   const Norm* stream_norm(size_t index) const;
   // The product reads `in`, which the norm writes. Without a norm, the product reads a copy of the
@@ -55,6 +60,7 @@ class Fuser {
   bool delta_net();
   // norm, three products, gate, convolution, gate
   bool short_conv();
+  bool exchange();   // all_reduce, [[norm], add]
   bool row_gate();   // both buffers have the activations' type
   bool gated_act();  // gates one of its inputs in place
 

@@ -128,6 +128,11 @@ class Lister {
         prompts_, kAnyRows);
   }
 
+  void list(const FusedExchange& op) {
+    add(op.norm ? weights_text({op.norm->weight}) : "", concat("[", fused_.cols(op.in), "]"),
+        prompts_, kAnyRows);
+  }
+
   void list(const FusedDelta& op) {
     const DeltaSpec& s = op.spec;
     const std::string shape =
@@ -190,7 +195,8 @@ class Lister {
                                  [](const RowGate&) { return std::string("row_gate"); },
                                  [](const GatedAct&) { return std::string("gated_act"); },
                                  [](const GatedPart&) { return std::string("gated_part"); },
-                                 [](const SumOfNorms&) { return std::string("sum_of_norms"); }},
+                                 [](const SumOfNorms&) { return std::string("sum_of_norms"); },
+                                 [](const FusedExchange&) { return std::string("exchange"); }},
                       fused_.ops[entry.op].op);
   }
 

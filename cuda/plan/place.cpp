@@ -59,6 +59,9 @@ OpBytes bytes_of(const FusedProgram& fused, const FusedOp& op) {
                    add_floats(o.spec.value_dim);
                  },
                  [&](const FusedShortConv& o) { add_floats(o.taps * fused.cols(o.out)); },
+                 [&](const FusedExchange& o) {
+                   if (o.norm) bytes.others += norm_weight_bytes(fused, *o.norm);
+                 },
                  [&](const SumOfNorms& o) {
                    for (int i = 0; i < 3; ++i) add_floats(fused.cols(o.out));
                  },

@@ -83,6 +83,7 @@ std::vector<MemoryPart> other_parts(const FusedProgram& fused, const Sizes& s) {
                                {"spare", kSpareBytes}};
   parts.insert(parts.end(), std::begin(others), std::end(others));
   if (s.slots > 0) parts.push_back({"recurrent states", s.states()});
+  if (s.mail > 0) parts.push_back({"exchange with other GPUs", s.mail});
   return parts;
 }
 

@@ -54,6 +54,10 @@ std::string entry_text(const FusedProgram& fused, const StepEntry& entry) {
       [](const GatedActEntry&) { return std::string("gated_act"); },
       [](const GatedPartEntry&) { return std::string("gated_part"); },
       [](const SumOfNormsEntry&) { return std::string("sum_of_norms"); },
+      [&](const ExchangeEntry&) {
+        const auto& exchange = std::get<FusedExchange>(fused.ops[entry.op].op);
+        return std::string(exchange.norm ? "all_reduce + post_norm" : "all_reduce");
+      },
       [](const RouteEntry&) { return std::string("route"); },
       [](const SortChoicesEntry&) { return std::string("sort_choices"); },
       [](const ExpertsEntry& experts) {

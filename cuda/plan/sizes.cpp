@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cuda/kernels/attention/attention.h"
+#include "cuda/kernels/exchange/all_reduce.h"
 #include "cuda/kernels/experts/experts.h"
 #include "cuda/kernels/prepared_rows.h"
 #include "cuda/kernels/sample/sample.h"
@@ -185,6 +186,7 @@ Sizes::Sizes(const FusedProgram& fused, const SizeOptions& options) {
     tickets = std::max(tickets, attention_tickets(graph_rows, spec) * 4);
   }
   product_tickets = (pieces_of_products(fused) + 1) * int64_t{sizeof(unsigned)};
+  if (fused.program.shard.of > 1) mail = mail_bytes(fused.program.shard.of);
   step = step_layout(fused, options);
   for (const FusedOp& op : fused.ops) {
     const auto* net = std::get_if<FusedDelta>(&op.op);

@@ -104,6 +104,7 @@ struct Sizes {
   int64_t sampling = 0;         // settings and results of logit_rows rows
   int64_t scored = 0;           // [logit_rows, dim], float
   int64_t scoring = 0;          // lists and sums for all rows
+  int64_t mail = 0;             // of a rank, for the exchange with others
   StepLayout step;
 
   int64_t cache() const { return bytes_product(page, pages); }

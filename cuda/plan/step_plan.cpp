@@ -138,6 +138,8 @@ void StepPlanner::add(const GatedPart&) { emit(GatedPartEntry(), dependent_); }
 
 void StepPlanner::add(const SumOfNorms&) { emit(SumOfNormsEntry(), dependent_); }
 
+void StepPlanner::add(const FusedExchange&) { emit(ExchangeEntry(), dependent_); }
+
 void StepPlanner::add(const FusedDelta& net) {
   const DeltaNeed need = {kind_.decode, kind_.few_each, setting_.reproducible};
   emit(DeltaEntry{&select_delta(fused_.shape(net), need, setting_.gpu)}, dependent_);

@@ -163,6 +163,8 @@ struct ShortConvEntry {
 struct GatedActEntry {};
 struct GatedPartEntry {};
 struct SumOfNormsEntry {};
+// all_reduce, and then the norm of a FusedExchange that has one.
+struct ExchangeEntry {};
 
 struct RouteEntry {};
 struct SortChoicesEntry {};
@@ -183,7 +185,7 @@ using EntryKind =
     std::variant<EmbedEntry, ToTypeEntry, NormEntry, RmsNormEntry, ProductEntry, GateEntry,
                  BiasEntry, PostNormEntry, CapEntry, RowGateEntry, QkNormEntry, RopeAppendEntry,
                  AttentionEntry, DeltaEntry, ShortConvEntry, GatedActEntry, GatedPartEntry,
-                 SumOfNormsEntry, RouteEntry, SortChoicesEntry, ExpertsEntry, ExpertsGateEntry,
+                 SumOfNormsEntry, ExchangeEntry, RouteEntry, SortChoicesEntry, ExpertsEntry, ExpertsGateEntry,
                  CombineEntry, CopyEntry, AwaitEntry, HostEntry, CacheEntry, HostExpertsEntry>;
 
 struct StepEntry {

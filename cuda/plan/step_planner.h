@@ -54,6 +54,7 @@ class StepPlanner {
   void add(const GatedAct& gated);
   void add(const GatedPart& gated);
   void add(const SumOfNorms& sum);
+  void add(const FusedExchange& exchange);
 
   // In step_products.cpp.
   ProductChoices choices(const FusedLinear& linear) const;

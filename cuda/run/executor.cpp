@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "cuda/cuda.h"
+#include "cuda/exchange/peers.h"
 #include "cuda/gpu/check.h"
 #include "cuda/gpu/graphs.h"
 #include "cuda/gpu/handles.h"
@@ -22,7 +23,8 @@
 #include "cuda/run/sampler.h"
 #include "cuda/run/scorer.h"
 #include "cuda/run/step_ops.h"
-#include "engine/step/step.h"
+#include "engine/step/group.h"
+#include "engine/step/rank.h"
 
 namespace skald::cuda {
 namespace {
@@ -62,12 +64,15 @@ const FusedProgram& bound(FusedProgram& fused, int64_t context) {
   return fused;
 }
 
-class CudaExecutor final : public Executor {
+class CudaExecutor final : public RankExecutor {
  public:
-  CudaExecutor(const Model& model, const RunOptions& options, int device, const Switches& switches)
+  // exchange: with the other ranks of the model's group; nullptr: there are none.
+  CudaExecutor(const Model& model, const RunOptions& options, int device, const Switches& switches,
+               std::shared_ptr<PeerExchange> exchange)
       : weight_file_(model.weights),
         switches_(switches),
         device_(use_device(device)),
+        exchange_(std::move(exchange)),
         gpu_{used_capability(device_, options), device_.multiprocessors},
         fused_(fuse_program(model.program())),
         attention_code_(std::min(attention_code(fused_.type),
@@ -92,7 +97,7 @@ class CudaExecutor final : public Executor {
         logits_(sizes_.logits, "logits"),
         host_(make_host_ops(host_parts(), options, stream_)),
         ops_({fused_, sizes_, loaded_, copies_, caches_, host_.get(), step_, acts_, cache_, states_,
-              logits_, observer_},
+              logits_, observer_, exchange_.get()},
              {gpu_, attention_code_, dependent_launches(switches, gpu_), switches.clusters,
               options.reproducible,
               measure_host(host_parts(), host_.get(), copies_, plan_, switches.cpu_takes_all)},
@@ -104,6 +109,7 @@ class CudaExecutor final : public Executor {
         scorer_(fused_.program.vocab(), max_rows_),
         spare_(kSpareBytes) {
     plan_.unlocked = loaded_.unlocked_bytes();
+    if (exchange_) exchange_->join(model.shard.rank);
   }
 
   ~CudaExecutor() override { cudaStreamSynchronize(stream_); }
@@ -160,17 +166,20 @@ class CudaExecutor final : public Executor {
     return memory_for_copies(bytes);
   }
 
-  int64_t run(Step step) override {
-    SKALD_CUDA(cudaSetDevice(device_.index));
+  void check_step(Step step) const override {
+    rows_.check_step(step);
     step_.check_fits(step);
-    admit(step);
+  }
+
+  int64_t run_extended(Step step, const Extension& extension) override {
+    SKALD_CUDA(cudaSetDevice(device_.index));
+    begin(step, extension);
     try {
       clock_.begin(stream_);
       spare_.use([&] { compute(step); });
       clock_.end(stream_);
     } catch (...) {  // for example, no memory for a graph
       clock_.end(stream_);
-      take_back(step);
       throw;
     }
     return std::ssize(rows_.wanted);
@@ -203,24 +212,13 @@ class CudaExecutor final : public Executor {
     return spare_.use([&] { return pick_on_device(requests); });
   }
 
-  Picks pick_and_run(std::span<const PickRequest> requests,
-                     std::span<Sequence* const> sequences) override {
-    if (!can_run_ahead(requests, sequences)) return {pick(requests), 0};
+  Picks run_ahead(std::span<const PickRequest> requests, Step next,
+                  const Extension& extension) override {
     spare_.use([&] { compute_logits(0); });
-    static constexpr int32_t kUnknown = 0;  // stands for a token that is not picked yet
-    next_.clear();
-    for (Sequence* sequence : sequences) {
-      next_.push_back({sequence, {&kUnknown, 1}, Want::LastRow});
-    }
-    admit(next_);
+    begin(next, extension);
+    spare_.use([&] { run_picked(requests, next); });
     Picks picks;
-    try {
-      spare_.use([&] { run_picked(requests); });
-      sampler_.wait(std::ssize(requests), stream_, picks.picked);
-    } catch (...) {  // for example, no token can be picked
-      take_back(next_);
-      throw;
-    }
+    sampler_.wait(std::ssize(requests), stream_, picks.picked);
     picks.step = steps_;
     return picks;
   }
@@ -256,23 +254,19 @@ class CudaExecutor final : public Executor {
   }
 
  private:
-  void admit(Step step) {
+  void begin(Step step, const Extension& extension) {
     ++steps_;
     hidden_rows_ = 0;
-    rows_.admit(step, [this](const Sequence::Copies& copies) { page_copies_.enqueue(copies); });
+    for (const Sequence::Copies& copies : extension) page_copies_.enqueue(copies);
+    rows_.list(step);
   }
 
   HostOps::Parts host_parts() const { return {fused_, sizes_.placement, loaded_, acts_}; }
 
-  void take_back(Step step) {
-    for (const SeqRows& rows : step) {
-      rows.sequence->truncate(rows.sequence->length() - std::ssize(rows.tokens));
-    }
-  }
-
   // True if the next step can be enqueued before the host knows its tokens: a graph for its size
   // exists, each sequence has room, and no pick needs the host.
-  bool can_run_ahead(std::span<const PickRequest> requests, std::span<Sequence* const> sequences) {
+  bool can_run_ahead(std::span<const PickRequest> requests,
+                     std::span<Sequence* const> sequences) override {
     const int rows = static_cast<int>(requests.size());
     check(std::ssize(rows_.wanted) == rows && rows_.sequences.back() + 1 == rows &&
               std::ssize(sequences) == rows,
@@ -281,7 +275,7 @@ class CudaExecutor final : public Executor {
     for (const Sequence* sequence : sequences) deepest = std::max(deepest, sequence->length() + 1);
     const GraphKey kind{rows, decode_depth(deepest)};
     if (observer_ || !graphs_.captured(kind) || rows > logit_rows() ||
-        !sampler_.picks_at_once(requests) || !have_room(sequences, pool_, context()) ||
+        !sampler_.picks_at_once(requests) || !have_room(sequences, context()) ||
         ops_.needs_host({rows, true, kind.depth})) {
       return false;
     }
@@ -309,9 +303,9 @@ class CudaExecutor final : public Executor {
   }
 
   // Runs the admitted step. Its tokens are picked on the device from the last step's logits.
-  void run_picked(std::span<const PickRequest> requests) {
+  void run_picked(std::span<const PickRequest> requests, Step next) {
     const int rows = static_cast<int>(requests.size());
-    sampler_.set(requests, step_.next_rows(next_, rows_), stream_);
+    sampler_.set(requests, step_.next_rows(next, rows_), stream_);
     decode_ = true;
     clock_.begin(stream_);
     caches_.will_change();
@@ -435,6 +429,7 @@ class CudaExecutor final : public Executor {
   Observer observer_;
   Switches switches_;
   DeviceInfo device_;
+  std::shared_ptr<PeerExchange> exchange_;
   Gpu gpu_;  // the GPU that kernels are chosen for
   FusedProgram fused_;
   AttentionCode attention_code_;
@@ -463,7 +458,6 @@ class CudaExecutor final : public Executor {
   StepOps ops_;
   bool decode_ = false;
   int64_t steps_ = 0;          // steps begun so far
-  std::vector<SeqRows> next_;  // scratch of pick_and_run()
   Graphs graphs_;
   Graphs pick_graphs_;  // graphs of steps that first pick their tokens
 
@@ -478,12 +472,42 @@ class CudaExecutor final : public Executor {
   SpareMemory spare_;
 };
 
+// The context that every rank has memory for.
+int64_t group_context(const Model& model, const RunOptions& options, std::span<const int> devices) {
+  int64_t context = options.context;
+  for (size_t rank = 0; rank < devices.size(); ++rank) {
+    Model shard = model;
+    shard.shard = {static_cast<int>(rank), static_cast<int>(devices.size())};
+    const MemoryPlan plan =
+        plan_memory(shard, options, describe_device(devices[rank]));
+    context = rank == 0 ? plan.context : std::min(context, plan.context);
+  }
+  return context;
+}
+
 }  // namespace
 
 std::unique_ptr<Executor> make_executor(const Model& model, const RunOptions& options, int device,
                                         const Switches& switches) {
   model.weights->check_whole();
-  return std::make_unique<CudaExecutor>(model, options, device, switches);
+  return std::make_unique<CudaExecutor>(model, options, device, switches, nullptr);
+}
+
+std::unique_ptr<Executor> make_group(const Model& model, const RunOptions& asked,
+                                     std::span<const int> devices, const Switches& switches) {
+  model.weights->check_whole();
+  const int ranks = static_cast<int>(devices.size());
+  RunOptions options = asked;
+  options.executors = ranks * asked.executors;
+  options.context = group_context(model, options, devices);
+  const auto exchange = std::make_shared<PeerExchange>(
+      std::vector<int>(devices.begin(), devices.end()), switches.mail_on_host);
+  return skald::make_group(model, ranks, exchange, [&](const Model& shard) {
+    RunOptions own = options;
+    if (shard.shard.rank > 0) own.loading = {};
+    const int device = devices[static_cast<size_t>(shard.shard.rank)];
+    return std::make_unique<CudaExecutor>(shard, own, device, switches, exchange);
+  });
 }
 
 }  // namespace skald::cuda

@@ -217,6 +217,24 @@ void StepOps::launch(const Step& step, const StepEntry& entry, const SumOfNormsE
                       stream_);
 }
 
+void StepOps::launch(const Step& step, const StepEntry& entry, const ExchangeEntry&) {
+  const auto& exchange = op<FusedExchange>(entry);
+  AllReduceLaunch launch = {};
+  launch.in = act<float>(exchange.in);
+  launch.out = act<float>(exchange.norm ? exchange.in : exchange.out);
+  launch.count = step.rows * p_.fused.cols(exchange.in);
+  launch.scale = exchange.scale;
+  launch.adds = !exchange.in_place() && !exchange.norm;
+  launch.dependent = entry.dependent;
+  launch.mail = p_.exchange->links(p_.fused.program.shard.rank);
+  launch_all_reduce(launch, stream_);
+  if (!exchange.norm) return;
+  launch_post_norm({p_.fused.type, act<float>(exchange.in), loaded(entry).post_norm,
+                    act<float>(exchange.out), nullptr, step.rows, p_.fused.cols(exchange.in),
+                    exchange.norm->eps, exchange.scale, exchange.keep, entry.dependent},
+                   stream_);
+}
+
 void StepOps::launch(const Step& step, const StepEntry& entry, const DeltaEntry& net) {
   const auto& delta = op<FusedDelta>(entry);
   const LoadedOp& weights = loaded(entry);

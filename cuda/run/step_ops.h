@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cuda/cuda.h"
+#include "cuda/exchange/peers.h"
 #include "cuda/kernels/gemm/gemm_cublas.h"
 #include "cuda/load/loaded_model.h"
 #include "cuda/plan/step_plan.h"
@@ -34,6 +35,7 @@ class StepOps {
     const DeviceMemory& states;
     const DeviceMemory& logits;
     const Observer& observer;
+    const PeerExchange* exchange;  // nullptr: there are no other ranks
   };
   struct Setting {
     Gpu gpu;  // the GPU that kernels are chosen for
@@ -99,6 +101,7 @@ class StepOps {
   void launch(const Step& step, const StepEntry& entry, const GatedActEntry& gated);
   void launch(const Step& step, const StepEntry& entry, const GatedPartEntry& gated);
   void launch(const Step& step, const StepEntry& entry, const SumOfNormsEntry& sum);
+  void launch(const Step& step, const StepEntry& entry, const ExchangeEntry& exchange);
   void launch(const Step& step, const StepEntry& entry, const RouteEntry& route);
   void launch(const Step& step, const StepEntry& entry, const SortChoicesEntry& sort);
   void launch(const Step& step, const StepEntry& entry, const ExpertsEntry& experts);

@@ -300,19 +300,24 @@ void check_weights(const Model& model) {
 
 std::unique_ptr<Executor> make_executor(const Model& model, const RunOptions& options,
                                         KernelSet kernels) {
+  return make_rank(model, options, kernels, nullptr);
+}
+
+std::unique_ptr<RankExecutor> make_rank(const Model& model, const RunOptions& options,
+                                        KernelSet kernels, std::shared_ptr<HostExchange> exchange) {
   check_weights(model);
-  return std::make_unique<CpuExecutor>(model, options, kernels, nullptr);
+  check(exchange || model.shard.of == 1, "a rank of several exchanges with the others");
+  return std::make_unique<CpuExecutor>(model, options, kernels, std::move(exchange));
 }
 
 std::unique_ptr<Executor> make_group(const Model& model, const RunOptions& options, int ranks,
                                      KernelSet kernels) {
-  check_weights(model);
   const auto exchange = std::make_shared<HostExchange>(ranks);
   RunOptions own = options;
   const int threads = options.threads > 0 ? options.threads : available_threads();
   own.threads = std::max(1, threads / ranks);
   return make_group(model, ranks, exchange, [&](const Model& shard) {
-    return std::make_unique<CpuExecutor>(shard, own, kernels, exchange);
+    return make_rank(shard, own, kernels, exchange);
   });
 }
 

@@ -5,7 +5,8 @@
 #include <memory>
 
 #include "engine/cpu/machine.h"
-#include "engine/step/backend.h"
+#include "engine/step/exchange.h"
+#include "engine/step/rank.h"
 
 namespace skald::cpu {
 
@@ -16,6 +17,10 @@ MemoryPlan plan_memory(const Model& model, const RunOptions& options);
 
 std::unique_ptr<Executor> make_executor(const Model& model, const RunOptions& options,
                                         KernelSet kernels = KernelSet::Fast);
+
+// One rank of a group (engine/step/group.h): Model::shard says which.
+std::unique_ptr<RankExecutor> make_rank(const Model& model, const RunOptions& options,
+                                        KernelSet kernels, std::shared_ptr<HostExchange> exchange);
 
 // `ranks` executors that compute the model together, each with its part of the threads.
 std::unique_ptr<Executor> make_group(const Model& model, const RunOptions& options, int ranks,

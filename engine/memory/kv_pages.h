@@ -79,6 +79,7 @@ class Sequence {
   Sequence& operator=(Sequence&& other) noexcept;
   ~Sequence() { truncate(0); }
 
+  const PagePool& pool() const { return *pool_; }
   int64_t length() const { return length_; }
   std::span<const int32_t> pages() const { return pages_; }
   int32_t state() const { return state_; }  // the slot of the state at length(); -1: none yet

@@ -222,6 +222,7 @@ struct Program {
   std::vector<KvLayer> kv;        // one per layer with attention
   std::vector<StateSpec> states;  // one per op with a state
   std::vector<std::shared_ptr<const void>> own;  // memory of weights that no file has
+  Shard shard;                                   // the rank that the program is for
 
   const ActSpec& act(ActId id) const { return acts[static_cast<size_t>(id)]; }
   const Weight& weight(WeightId id) const { return weights[static_cast<size_t>(id)]; }

@@ -314,6 +314,7 @@ class ShardBuilder {
     out_.ropes = whole.ropes;
     out_.states = whole.states;
     out_.kv = whole.kv;
+    out_.shard = shard;
   }
 
   Program run() {

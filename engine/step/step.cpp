@@ -4,13 +4,13 @@
 
 namespace skald {
 
-bool have_room(std::span<Sequence* const> sequences, const PagePool& pool, int64_t context) {
+bool have_room(std::span<Sequence* const> sequences, int64_t context) {
   int64_t missing_pages = 0;
   for (const Sequence* sequence : sequences) {
     if (sequence->length() >= context) return false;
     missing_pages += sequence->missing_pages(1);
   }
-  return missing_pages <= pool.free_pages();
+  return sequences.empty() || missing_pages <= sequences.front()->pool().free_pages();
 }
 
 Extension extend(Step step) {

@@ -13,8 +13,8 @@ struct StepLimits {
   int64_t rows, context, vocab;
 };
 
-// True if each sequence has room for one more token.
-bool have_room(std::span<Sequence* const> sequences, const PagePool& pool, int64_t context);
+// True if each sequence has room for one more token. All are of one pool.
+bool have_room(std::span<Sequence* const> sequences, int64_t context);
 
 // The pages and states that each sequence of a step no longer shares, and that a backend copies.
 using Extension = std::vector<Sequence::Copies>;

@@ -81,12 +81,15 @@ class QuantizedWeights final : public DescribedWeights {
 }  // namespace
 
 Model quantized_model(const Model& model, const QuantMix& mix) {
-  return {model.config, std::make_shared<QuantizedWeights>(model, mix), model.build};
+  Model quantized = model;
+  quantized.weights = std::make_shared<QuantizedWeights>(model, mix);
+  return quantized;
 }
 
 Model made_model(const Model& model, const MakeOptions& options) {
-  auto made = model.weights->made(options);
-  return made ? Model{model.config, std::move(made), model.build} : model;
+  Model made = model;
+  if (auto weights = model.weights->made(options)) made.weights = std::move(weights);
+  return made;
 }
 
 }  // namespace skald

@@ -31,6 +31,29 @@ TEST_CASE("device names are auto, cpu, cuda and cuda:N, and nothing else") {
   CHECK(has(error_text([] { parse_device({"cpu", true}); }, Exit::Usage), "contradict"));
 }
 
+TEST_CASE("--tp takes GPUs from --device on, or groups of those that --devices names") {
+  DeviceFlags flags;
+  flags.ranks = 2;
+  CHECK(parse_device(flags).required);  // the CPU is no substitute for two GPUs
+  flags.name = "cuda:2";
+  CHECK(parse_device(flags).rank_gpus() == std::vector<int>{2, 3});
+  flags.name = "cpu";
+  CHECK(parse_device(flags).ranks == 2);
+  CHECK(!parse_device(flags).cuda);
+  flags.name = "auto";
+  const std::vector<Device> groups = parse_devices("4,1,0,7", flags);
+  REQUIRE(groups.size() == 2);
+  CHECK(groups[0].rank_gpus() == std::vector<int>{4, 1});
+  CHECK(groups[1].rank_gpus() == std::vector<int>{0, 7});
+  CHECK(groups[1].index == 0);
+  CHECK(error_text([&] { parse_devices("0,1,2", flags); }, Exit::Usage) ==
+        "--devices '0,1,2' names 3 GPUs, which is no multiple of --tp 2");
+  const GpuSearch found = {1, true, "", ""}, none = {-1, false, "no GPU", "buy one"};
+  Device asked = parse_device(flags);
+  CHECK(decide(asked, "", found).device.rank_gpus() == std::vector<int>{1, 2});
+  CHECK(error_text([&] { decide(asked, "", none); }, Exit::Failed) == "--tp: no GPU; buy one");
+}
+
 TEST_CASE("auto takes a usable GPU and prints nothing") {
   const Decision decision = decide(kAuto, "", {2, true, "", ""});
   CHECK(decision.device.cuda);

@@ -22,7 +22,7 @@ class AheadExecutor final : public WrappedExecutor {
   Picks pick_and_run(std::span<const PickRequest> requests,
                      std::span<Sequence* const> sequences) override {
     Picks picks{pick(requests)};
-    if (refuses || !have_room(sequences, pages(), context())) return picks;
+    if (refuses || !have_room(sequences, context())) return picks;
     std::vector<SeqRows> rows;
     for (size_t i = 0; i < sequences.size(); ++i) {
       rows.push_back({sequences[i], {&picks.picked[i].token, 1}, Want::LastRow});

@@ -1,0 +1,110 @@
+#include "cuda/exchange/peers.h"
+
+#include <algorithm>
+#include <atomic>
+#include <utility>
+
+#include "cuda/gpu/check.h"
+#include "engine/base/error.h"
+
+namespace skald::cuda {
+namespace {
+
+bool reach_each_other(const std::vector<int>& devices) {
+  for (const int from : devices) {
+    for (const int to : devices) {
+      int can = 0;
+      if (from != to) SKALD_CUDA(cudaDeviceCanAccessPeer(&can, from, to));
+      if (from != to && !can) return false;
+    }
+  }
+  return true;
+}
+
+void enable_access(int to) {
+  const cudaError_t status = cudaDeviceEnablePeerAccess(to, 0);
+  if (status == cudaErrorPeerAccessAlreadyEnabled) {
+    cudaGetLastError();  // which the call has set
+    return;
+  }
+  SKALD_CUDA(status);
+}
+
+int64_t places_bytes(int ranks) { return MailLayout::floats(ranks) * int64_t{sizeof(float)}; }
+int64_t flags_bytes(int ranks) { return MailLayout::flags(ranks) * int64_t{sizeof(uint32_t)}; }
+constexpr int64_t kSentBytes = MailLayout::kBlocks * int64_t{sizeof(uint32_t)};
+
+}  // namespace
+
+PeerExchange::PeerExchange(std::vector<int> devices, bool through_host)
+    : devices_(std::move(devices)),
+      through_host_(through_host || !reach_each_other(devices_)),
+      mail_(devices_.size()),
+      aborted_(sizeof(uint32_t), "the exchange between GPUs") {
+  check(devices_.size() <= kMostPeers, "a group of GPUs in one machine");
+  *aborted_.as<uint32_t>() = 0;
+}
+
+void PeerExchange::join(int rank) {
+  const char* purpose = "the exchange between GPUs";
+  const int ranks = static_cast<int>(devices_.size());
+  Mail& mail = mail_[static_cast<size_t>(rank)];
+  mail.sent = DeviceMemory(kSentBytes, purpose);
+  SKALD_CUDA(cudaMemset(mail.sent.as<void>(), 0, static_cast<size_t>(kSentBytes)));
+  if (through_host_) {
+    mail.host_places = PinnedMemory(places_bytes(ranks), purpose);
+    mail.host_flags = PinnedMemory(flags_bytes(ranks), purpose);
+    std::fill_n(mail.host_flags.as<uint32_t>(), MailLayout::flags(ranks), 0u);
+    return;
+  }
+  for (const int other : devices_) {
+    if (other != devices_[static_cast<size_t>(rank)]) enable_access(other);
+  }
+  mail.places = DeviceMemory(places_bytes(ranks), purpose);
+  mail.flags = DeviceMemory(flags_bytes(ranks), purpose);
+  SKALD_CUDA(cudaMemset(mail.flags.as<void>(), 0, static_cast<size_t>(flags_bytes(ranks))));
+  SKALD_CUDA(cudaDeviceSynchronize());
+}
+
+MailLinks PeerExchange::links(int rank) const {
+  MailLinks links = {};
+  for (size_t r = 0; r < mail_.size(); ++r) {
+    const Mail& mail = mail_[r];
+    links.places[r] = through_host_ ? mail.host_places.as<float>() : mail.places.as<float>();
+    links.flags[r] = through_host_ ? mail.host_flags.as<uint32_t>() : mail.flags.as<uint32_t>();
+  }
+  links.sent = mail_[static_cast<size_t>(rank)].sent.as<uint32_t>();
+  links.aborted = aborted_.as<uint32_t>();
+  links.rank = rank;
+  links.ranks = static_cast<int>(devices_.size());
+  return links;
+}
+
+void PeerExchange::abort() noexcept {
+  std::atomic_ref(*aborted_.as<uint32_t>()).store(1, std::memory_order_release);
+}
+
+// Errors of a broken GPU are left to the next step, which reports them.
+void PeerExchange::reset() {
+  const int ranks = static_cast<int>(devices_.size());
+  for (const int device : devices_) {
+    cudaSetDevice(device);
+    cudaDeviceSynchronize();
+  }
+  for (size_t r = 0; r < mail_.size(); ++r) {
+    const Mail& mail = mail_[r];
+    cudaSetDevice(devices_[r]);
+    if (mail.sent.bytes() > 0) cudaMemset(mail.sent.as<void>(), 0, kSentBytes);
+    if (mail.host_flags.bytes() > 0) {
+      std::fill_n(mail.host_flags.as<uint32_t>(), MailLayout::flags(ranks), 0u);
+    } else if (mail.flags.bytes() > 0) {
+      cudaMemset(mail.flags.as<void>(), 0, static_cast<size_t>(flags_bytes(ranks)));
+    }
+    cudaDeviceSynchronize();
+  }
+  cudaSetDevice(devices_.front());
+  cudaGetLastError();
+  std::atomic_ref(*aborted_.as<uint32_t>()).store(0, std::memory_order_release);
+}
+
+}  // namespace skald::cuda

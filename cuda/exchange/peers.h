@@ -1,0 +1,43 @@
+// The exchange of ranks whose GPUs are in one machine: each rank has mail that the others write to.
+// Where GPUs reach each other's memory (NVLink, or PCIe if the machine allows it), the mail lies
+// there. Otherwise it lies in page-locked memory of the host, which all GPUs reach.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "cuda/gpu/memory.h"
+#include "cuda/kernels/exchange/all_reduce.h"
+#include "engine/step/exchange.h"
+
+namespace skald::cuda {
+
+class PeerExchange final : public Exchange {
+ public:
+  // The GPU of each rank, all different. through_host: do not use GPUs' access to each other.
+  explicit PeerExchange(std::vector<int> devices, bool through_host = false);
+
+  // Allocates the rank's mail. Called once on each rank's thread, with its GPU as current device.
+  void join(int rank);
+  // Where a rank's kernels find all mail, once every rank has joined.
+  MailLinks links(int rank) const;
+
+  bool through_host() const { return through_host_; }
+
+  // While a rank fails, the kernels of all others end without waiting.
+  void abort() noexcept override;
+  void reset() override;
+
+ private:
+  struct Mail {
+    DeviceMemory places, flags, sent;
+    PinnedMemory host_places, host_flags;  // through_host_
+  };
+
+  std::vector<int> devices_;
+  bool through_host_;
+  std::vector<Mail> mail_;
+  PinnedMemory aborted_;
+};
+
+}  // namespace skald::cuda

@@ -1,0 +1,151 @@
+// A group of ranks as an Executor: sequences, caches, and ranks that fail.
+#include "engine/step/group.h"
+
+#include <thread>
+
+#include "engine/cpu/executor.h"
+#include "engine/schedule/session.h"
+#include "tests/catch.h"
+#include "tests/engine/random_llama.h"
+#include "tests/error_text.h"
+
+namespace skald::test {
+namespace {
+
+using cpu::KernelSet;
+
+const RandomLlama kShape = {.layers = 2, .heads = 4, .kv_heads = 2, .head_dim = 64};
+
+// A rank that fails in the steps that a test names.
+class FailingRank final : public RankExecutor {
+ public:
+  FailingRank(std::unique_ptr<RankExecutor> inner, const bool& fails)
+      : inner_(std::move(inner)), fails_(fails) {}
+
+  const Program& program() const override { return inner_->program(); }
+  int64_t max_rows() const override { return inner_->max_rows(); }
+  int64_t context() const override { return inner_->context(); }
+  PagePool& pages() override { return inner_->pages(); }
+  void check_step(Step step) const override { inner_->check_step(step); }
+  int64_t run_extended(Step step, const Extension& extension) override {
+    if (fails_) fail(Exit::Memory, "no memory for this step");
+    return inner_->run_extended(step, extension);
+  }
+  std::span<const float> logits(int64_t row) override { return inner_->logits(row); }
+  std::span<const float> hidden(int64_t row) override { return inner_->hidden(row); }
+  int64_t logit_rows() const override { return inner_->logit_rows(); }
+  void observe(Observer observer) override { inner_->observe(std::move(observer)); }
+  const MemoryPlan& plan() const override { return inner_->plan(); }
+  int64_t bytes_allocated() const override { return inner_->bytes_allocated(); }
+  int64_t cache_bytes_per_token() const override { return inner_->cache_bytes_per_token(); }
+  DType cache_type() const override { return inner_->cache_type(); }
+  std::string description() const override { return inner_->description(); }
+  std::string page_format() const override { return inner_->page_format(); }
+  int64_t page_bytes() const override { return inner_->page_bytes(); }
+  void read_cache(std::span<const CacheRead> parts) override { inner_->read_cache(parts); }
+  void write_cache(std::span<const CacheWrite> parts) override { inner_->write_cache(parts); }
+
+ private:
+  std::unique_ptr<RankExecutor> inner_;
+  const bool& fails_;
+};
+
+std::vector<int32_t> greedy(Executor& executor, const std::vector<int32_t>& prompt, int count) {
+  Session session(executor, SamplingParams{.temperature = 0});
+  session.feed(prompt);
+  std::vector<int32_t> tokens;
+  while (std::ssize(tokens) < count) tokens.push_back(session.next().token);
+  return tokens;
+}
+
+TEST_CASE("a step fails where one rank fails, and the group goes on") {
+  bool fails = false;
+  const Model model = random_llama(kShape);
+  const auto exchange = std::make_shared<HostExchange>(3);
+  const auto group = make_group(model, 3, exchange, [&](const Model& shard) {
+    auto rank = cpu::make_rank(shard, {.exact = true, .threads = 1}, KernelSet::Fast, exchange);
+    std::unique_ptr<RankExecutor> result = std::move(rank);
+    if (shard.shard.rank == 1) result = std::make_unique<FailingRank>(std::move(result), fails);
+    return result;
+  });
+  const std::vector<int32_t> prompt = random_tokens(70, 5);
+  const std::vector<int32_t> expected = greedy(*group, prompt, 5);
+  Sequence sequence = group->new_sequence();
+  const SeqRows rows{&sequence, std::span(prompt).first(40), Want::LastRow};
+  group->run({&rows, 1});
+  for (int time = 0; time < 3; ++time) {
+    fails = true;
+    const SeqRows more{&sequence, std::span(prompt).subspan(40), Want::LastRow};
+    CHECK(error_text([&] { group->run({&more, 1}); }, Exit::Memory) == "no memory for this step");
+    CHECK(sequence.length() == 40);
+    fails = false;
+    CHECK(greedy(*group, prompt, 5) == expected);
+  }
+}
+
+TEST_CASE("a group whose ranks cannot all be made is an error of the rank") {
+  const auto exchange = std::make_shared<HostExchange>(2);
+  const auto make = [&](const Model& shard) -> std::unique_ptr<RankExecutor> {
+    if (shard.shard.rank == 1) fail(Exit::Memory, "rank 1 has no memory");
+    return cpu::make_rank(shard, {.exact = true, .threads = 1}, KernelSet::Fast, exchange);
+  };
+  CHECK(error_text([&] { make_group(random_llama(kShape), 2, exchange, make); }, Exit::Memory) ==
+        "rank 1 has no memory");
+}
+
+TEST_CASE("sequences of a group fork and shrink, and their pages can be written elsewhere") {
+  const Model model = random_llama(kShape);
+  const RunOptions options = {.exact = true, .sequences = 3, .threads = 2};
+  const auto group = cpu::make_group(model, options, 2);
+  const std::vector<int32_t> tokens = random_tokens(100, 7);
+  const auto last_logits = [&](Sequence& sequence, std::span<const int32_t> more) {
+    const SeqRows rows{&sequence, more, Want::LastRow};
+    group->run({&rows, 1});
+    const auto logits = group->logits(0);
+    return std::vector<float>(logits.begin(), logits.end());
+  };
+  Sequence whole = group->new_sequence();
+  last_logits(whole, std::span(tokens).first(90));
+  const std::vector<float> expected = last_logits(whole, std::span(tokens).subspan(90));
+
+  whole.truncate(90);
+  Sequence fork = whole.fork();
+  CHECK(last_logits(fork, std::span(tokens).subspan(90)) == expected);
+  CHECK(last_logits(whole, std::span(tokens).subspan(90)) == expected);
+
+  // The group's page is the pages of all ranks.
+  CHECK(group->page_bytes() == cpu::make_executor(model, options)->page_bytes());
+  whole.truncate(90);
+  Sequence copy = group->new_sequence();
+  last_logits(copy, std::span(tokens).last(90));  // other tokens, which are overwritten
+  std::vector<std::byte> bytes(static_cast<size_t>(group->page_bytes()));
+  for (size_t page = 0; page < whole.pages().size(); ++page) {
+    group->read_page(whole.pages()[page], bytes);
+    group->write_page(copy.pages()[page], bytes);
+  }
+  CHECK(last_logits(copy, std::span(tokens).subspan(90)) == expected);
+  CHECK(group->page_format().starts_with("ranks 2 cpu "));
+}
+
+TEST_CASE("sums do not depend on which rank comes first") {
+  HostExchange exchange(3);
+  const std::vector<std::vector<float>> parts = {
+      {1e8f, 1, 2, 3, 4, 5, 6}, {1, 10, 20, 30, 40, 50, 60}, {-1e8f, 100, 200, 300, 400, 500, 600}};
+  for (int time = 0; time < 50; ++time) {
+    std::vector<std::vector<float>> x = parts;
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < 3; ++rank) {
+      threads.emplace_back([&, rank] {
+        if (rank == time % 3) std::this_thread::yield();
+        exchange.all_reduce(rank, x[static_cast<size_t>(rank)]);
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    CHECK(x[0] == std::vector<float>{(1e8f + 1) - 1e8f, 111, 222, 333, 444, 555, 666});
+    CHECK(x[1] == x[0]);
+    CHECK(x[2] == x[0]);
+  }
+}
+
+}  // namespace
+}  // namespace skald::test
