@@ -30,9 +30,9 @@ void enable_access(int to) {
   SKALD_CUDA(status);
 }
 
-int64_t places_bytes(int ranks) { return MailLayout::floats(ranks) * int64_t{sizeof(float)}; }
+int64_t blocks_bytes(int ranks) { return MailLayout::floats(ranks) * int64_t{sizeof(float)}; }
 int64_t flags_bytes(int ranks) { return MailLayout::flags(ranks) * int64_t{sizeof(uint32_t)}; }
-constexpr int64_t kSentBytes = MailLayout::kBlocks * int64_t{sizeof(uint32_t)};
+constexpr int64_t kSentBytes = MailLayout::kSent * int64_t{sizeof(uint32_t)};
 
 }  // namespace
 
@@ -50,28 +50,41 @@ void PeerExchange::join(int rank) {
   const int ranks = static_cast<int>(devices_.size());
   Mail& mail = mail_[static_cast<size_t>(rank)];
   mail.sent = DeviceMemory(kSentBytes, purpose);
-  SKALD_CUDA(cudaMemset(mail.sent.as<void>(), 0, static_cast<size_t>(kSentBytes)));
   if (through_host_) {
-    mail.host_places = PinnedMemory(places_bytes(ranks), purpose);
+    mail.host_blocks = PinnedMemory(blocks_bytes(ranks), purpose);
     mail.host_flags = PinnedMemory(flags_bytes(ranks), purpose);
-    std::fill_n(mail.host_flags.as<uint32_t>(), MailLayout::flags(ranks), 0u);
-    return;
+    mail.host_few = PinnedMemory(MailLayout::few_bytes(ranks), purpose);
+  } else {
+    const int own = devices_[static_cast<size_t>(rank)];
+    for (const int other : devices_) {
+      if (other != own) enable_access(other);
+    }
+    mail.blocks = DeviceMemory(blocks_bytes(ranks), purpose);
+    mail.flags = DeviceMemory(flags_bytes(ranks), purpose);
+    mail.few = DeviceMemory(MailLayout::few_bytes(ranks), purpose);
   }
-  for (const int other : devices_) {
-    if (other != devices_[static_cast<size_t>(rank)]) enable_access(other);
-  }
-  mail.places = DeviceMemory(places_bytes(ranks), purpose);
-  mail.flags = DeviceMemory(flags_bytes(ranks), purpose);
-  SKALD_CUDA(cudaMemset(mail.flags.as<void>(), 0, static_cast<size_t>(flags_bytes(ranks))));
+  clear(rank);
   SKALD_CUDA(cudaDeviceSynchronize());
+}
+
+void PeerExchange::clear(int rank) {
+  const int ranks = static_cast<int>(devices_.size());
+  const MailLinks all = links(rank);
+  const auto zero = [](void* memory, int64_t bytes) {
+    if (memory) cudaMemset(memory, 0, static_cast<size_t>(bytes));
+  };
+  zero(all.sent, kSentBytes);
+  zero(all.flags[rank], flags_bytes(ranks));
+  zero(all.few[rank], MailLayout::few_bytes(ranks));
 }
 
 MailLinks PeerExchange::links(int rank) const {
   MailLinks links = {};
   for (size_t r = 0; r < mail_.size(); ++r) {
     const Mail& mail = mail_[r];
-    links.places[r] = through_host_ ? mail.host_places.as<float>() : mail.places.as<float>();
+    links.blocks[r] = through_host_ ? mail.host_blocks.as<float>() : mail.blocks.as<float>();
     links.flags[r] = through_host_ ? mail.host_flags.as<uint32_t>() : mail.flags.as<uint32_t>();
+    links.few[r] = through_host_ ? mail.host_few.as<MailPair>() : mail.few.as<MailPair>();
   }
   links.sent = mail_[static_cast<size_t>(rank)].sent.as<uint32_t>();
   links.aborted = aborted_.as<uint32_t>();
@@ -86,20 +99,13 @@ void PeerExchange::abort() noexcept {
 
 // Errors of a broken GPU are left to the next step, which reports them.
 void PeerExchange::reset() {
-  const int ranks = static_cast<int>(devices_.size());
   for (const int device : devices_) {
     cudaSetDevice(device);
     cudaDeviceSynchronize();
   }
-  for (size_t r = 0; r < mail_.size(); ++r) {
-    const Mail& mail = mail_[r];
-    cudaSetDevice(devices_[r]);
-    if (mail.sent.bytes() > 0) cudaMemset(mail.sent.as<void>(), 0, kSentBytes);
-    if (mail.host_flags.bytes() > 0) {
-      std::fill_n(mail.host_flags.as<uint32_t>(), MailLayout::flags(ranks), 0u);
-    } else if (mail.flags.bytes() > 0) {
-      cudaMemset(mail.flags.as<void>(), 0, static_cast<size_t>(flags_bytes(ranks)));
-    }
+  for (size_t rank = 0; rank < mail_.size(); ++rank) {
+    cudaSetDevice(devices_[rank]);
+    clear(static_cast<int>(rank));
     cudaDeviceSynchronize();
   }
   cudaSetDevice(devices_.front());

@@ -30,9 +30,11 @@ class PeerExchange final : public Exchange {
 
  private:
   struct Mail {
-    DeviceMemory places, flags, sent;
-    PinnedMemory host_places, host_flags;  // through_host_
+    DeviceMemory blocks, flags, few, sent;
+    PinnedMemory host_blocks, host_flags, host_few;  // through_host_
   };
+
+  void clear(int rank);  // sets the rank's flags and counters to 0, on its GPU
 
   std::vector<int> devices_;
   bool through_host_;

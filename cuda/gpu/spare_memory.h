@@ -15,16 +15,17 @@ class SpareMemory {
   explicit SpareMemory(int64_t bytes) : memory_(bytes, "CUDA itself") {}
 
   // Returns fn(). If memory runs out, the reserve is freed for good and fn is called once more: fn
-  // must allow a second call.
+  // must allow a second call. repeats: false leaves that call to the caller.
   template <class Fn>
-  auto use(const Fn& fn) {
+  auto use(const Fn& fn, bool repeats = true) {
     if (memory_.bytes() > 0) {
       try {
         return fn();
       } catch (const Error& error) {
         if (error.code() != Exit::Memory) throw;
+        memory_ = DeviceMemory();
+        if (!repeats) throw;
       }
-      memory_ = DeviceMemory();
     }
     return fn();
   }

@@ -176,7 +176,8 @@ class CudaExecutor final : public RankExecutor {
     begin(step, extension);
     try {
       clock_.begin(stream_);
-      spare_.use([&] { compute(step); });
+      // The other ranks of a group would not repeat their part of the step.
+      spare_.use([&] { compute(step); }, !exchange_);
       clock_.end(stream_);
     } catch (...) {  // for example, no memory for a graph
       clock_.end(stream_);

@@ -131,11 +131,19 @@ class GroupExecutor final : public Executor {
     first().check_step(step);
     const Extension extension = extend(step);
     int64_t wanted = 0;
-    try {
+    const auto compute = [&] {
       threads_.run([&](int rank) {
         const int64_t rows = of(rank).run_extended(step, extension);
         if (rank == 0) wanted = rows;
       });
+    };
+    try {
+      try {
+        compute();
+      } catch (const Error& error) {
+        if (error.code() != Exit::Memory) throw;
+        compute();  // a rank may have a reserve of memory, which it has freed now
+      }
     } catch (...) {
       take_back(step);
       throw;

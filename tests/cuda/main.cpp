@@ -9,12 +9,16 @@
 #endif
 
 #include <cstdio>
+#include <cstdlib>
 #include <string_view>
 
 #include "cuda/cuda.h"
 #include "tests/cuda/kernels/switches.h"
 
 int main(int argc, char** argv) {
+  // Two ranks may share one GPU here. To load a kernel, CUDA may wait for kernels that run; one rank
+  // would then wait for the other's, which waits for it.
+  setenv("CUDA_MODULE_LOADING", "EAGER", 0);
   const skald::cuda::Devices found = skald::cuda::list_devices();
   if (found.devices.empty()) {
     std::printf("skipped: %s\n", found.problem.c_str());

@@ -5,7 +5,6 @@
 #include "tests/cuda/kernels/switches.h"
 #include "tests/cuda/run/golden_gpu.h"
 #include "tests/engine/random_llama.h"
-#include "tests/error_text.h"
 #include "tests/temp_folder.h"
 
 namespace skald::test {
@@ -19,7 +18,11 @@ std::unique_ptr<Executor> group_of(const Model& model, const RunOptions& options
                                    bool mail_on_host = false) {
   cuda::Switches own = switches();
   own.mail_on_host = mail_on_host;
-  return cuda::make_group(model, options, two_gpus(), own);
+  const std::vector<int> gpus = two_gpus();
+  // On one GPU, kernels of one rank that start early could leave no room for those of the other,
+  // for whose results they wait.
+  if (gpus[0] == gpus[1]) own.dependent_launches = false;
+  return cuda::make_group(model, options, gpus, own);
 }
 
 // The logits of a prompt of `chunk` tokens a step, then of some tokens one by one.
@@ -104,28 +107,24 @@ TEST_CASE("more numbers than the mail has places for are added up in turns") {
                    softmax(parts.data() + last * vocab, vocab)) < 1e-3);
 }
 
-TEST_CASE("a step of a group fails where one rank has no memory, and the next one works") {
+TEST_CASE("a step of a group is repeated where one rank has no memory") {
   const Model model = random_llama({.type = DType::BF16});
-  const auto group = group_of(model, {});
   const std::vector<int32_t> ids = random_tokens(40, 2);
-  Sequence sequence = group->new_sequence();
-  const auto step = [&](size_t at) {
-    const SeqRows rows{&sequence, std::span(ids).subspan(at, 1), Want::LastRow};
-    group->run({&rows, 1});
-    const auto logits = group->logits(0);
-    return std::vector<float>(logits.begin(), logits.end());
-  };
-  step(0);  // the next step of one row is captured as a graph
-  {
-    const cuda::FailingAcquisition failing(1);
-    CHECK(has(error_text([&] { step(1); }, Exit::Memory), "no graph on the GPU"));
-    CHECK(failing.happened());
-    CHECK(sequence.length() == 1);
+  // The second step of one row is captured as a graph. The other rank has begun its part by then.
+  std::vector<std::vector<float>> expected, found;
+  for (const bool disturbed : {false, true}) {
+    const auto group = group_of(model, {});
+    Sequence sequence = group->new_sequence();
+    for (size_t at = 0; at < 20; ++at) {
+      const cuda::FailingAcquisition failing(disturbed && at == 1 ? 1 : 0);
+      const SeqRows rows{&sequence, std::span(ids).subspan(at, 1), Want::LastRow};
+      group->run({&rows, 1});
+      CHECK(failing.happened() == (disturbed && at == 1));
+      const auto logits = group->logits(0);
+      (disturbed ? found : expected).emplace_back(logits.begin(), logits.end());
+    }
   }
-  const std::vector<float> second = step(1);
-  for (size_t at = 2; at < 20; ++at) step(at);
-  sequence.truncate(1);
-  CHECK(step(1) == second);
+  CHECK(found == expected);
 }
 
 TEST_CASE("a group picks its next tokens ahead, as one GPU does") {

@@ -20,7 +20,7 @@ namespace {
 
 using cuda::DeviceMemory;
 
-constexpr int64_t kIns = 2304;
+constexpr int64_t kPieceIns = 2304;
 
 DeviceMemory random_bytes(int64_t count, std::mt19937& random) {
   std::vector<uint16_t> halves(static_cast<size_t>(count / 2));
@@ -45,11 +45,11 @@ void check_beside(int rows, DType first, DType second, bool small_blocks, int ti
   const int capability = device.major * 10 + device.minor;
   std::mt19937 random(static_cast<unsigned>(rows));
   const int64_t outs[] = {1200, 272}, stride = outs[0] + outs[1];
-  const DeviceMemory weights[] = {random_tiles(first, outs[0], kIns, random),
-                                  random_tiles(second, outs[1], kIns, random)};
+  const DeviceMemory weights[] = {random_tiles(first, outs[0], kPieceIns, random),
+                                  random_tiles(second, outs[1], kPieceIns, random)};
   constexpr int kSteps = 6;
-  const DeviceMemory in = random_bytes(kSteps * rows * kIns * 2, random);
-  const DeviceMemory workspace(cuda::gemm_q_workspace_bytes(rows, kIns), "a test");
+  const DeviceMemory in = random_bytes(kSteps * rows * kPieceIns * 2, random);
+  const DeviceMemory workspace(cuda::gemm_q_workspace_bytes(rows, kPieceIns), "a test");
   REQUIRE(cuda::gemm_q_shares_activations(first, second));
   CHECK_FALSE(cuda::gemm_q_shares_activations(first, DType::Q8_0));
 
@@ -62,9 +62,9 @@ void check_beside(int rows, DType first, DType second, bool small_blocks, int ti
       for (int i = 0; i < 2; ++i) {
         cuda::LinearLaunch& launch = launches[i] = {};
         launch.type = DType::BF16;
-        launch.ins = kIns;
+        launch.ins = kPieceIns;
         launch.rows = rows;
-        launch.in = in.as<uint16_t>() + step * rows * kIns;
+        launch.in = in.as<uint16_t>() + step * rows * kPieceIns;
         launch.out_stride = stride;
         launch.epilogue = cuda::Epilogue::Store;
         launch.gemm_q.workspace = workspace.as<void>();
@@ -120,10 +120,10 @@ void check_pair(DType first, int64_t first_outs, int times) {
   const DType second = DType::Q5_K;
   std::mt19937 random(1);
   const int64_t outs[] = {first_outs, 272}, stride = outs[0] + outs[1];
-  const DeviceMemory weights[] = {random_tiles(first, outs[0], kIns, random),
-                                  random_tiles(second, outs[1], kIns, random)};
-  const DeviceMemory in = random_bytes(kIns * 4, random);  // as floats
-  const DeviceMemory norm = random_bytes(kIns * 4, random);
+  const DeviceMemory weights[] = {random_tiles(first, outs[0], kPieceIns, random),
+                                  random_tiles(second, outs[1], kPieceIns, random)};
+  const DeviceMemory in = random_bytes(kPieceIns * 4, random);  // as floats
+  const DeviceMemory norm = random_bytes(kPieceIns * 4, random);
   const DeviceMemory tickets(2 * 4, "a test");
   SKALD_CUDA(cudaMemset(tickets.as<void>(), 0, 2 * 4));
   SKALD_CUDA(cudaDeviceSynchronize());
@@ -138,7 +138,7 @@ void check_pair(DType first, int64_t first_outs, int times) {
       launch.format = i == 0 ? first : second;
       launch.weight = weights[i].as<void>();
       launch.outs = outs[i];
-      launch.ins = kIns;
+      launch.ins = kPieceIns;
       launch.rows = 1;
       launch.in = in.as<void>();
       launch.norm_weight = norm.as<float>();
