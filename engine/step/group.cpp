@@ -100,11 +100,16 @@ class RankThreads {
   std::vector<std::thread> threads_;
 };
 
+Model whole(Model model) {
+  model.shard = {};
+  return model;
+}
+
 class GroupExecutor final : public Executor {
  public:
   GroupExecutor(const Model& model, int ranks, std::shared_ptr<Exchange> exchange,
                 const std::function<std::unique_ptr<RankExecutor>(const Model&)>& make)
-      : program_(model.program()), threads_(ranks, std::move(exchange)) {
+      : program_(whole(model).program()), threads_(ranks, std::move(exchange)) {
     ranks_.resize(static_cast<size_t>(ranks));
     threads_.run([&](int rank) {
       Model shard = model;

@@ -14,7 +14,9 @@ namespace {
 constexpr int kThreads = 512;
 constexpr int kFewestFloats = 2048;  // of a block of all_reduce
 constexpr int kWords = static_cast<int>(MailLayout::kBlockFloats / 4 / kThreads);  // of a thread
-constexpr int kSpins = 256;  // between two looks at `aborted`, which lies behind the host's link
+// Between two looks at `aborted`, some 50 ms. It lies behind the host's link, where the reads of
+// thousands of threads take 0.3 ms: that would make the other rank wait, and look too.
+constexpr int kSpins = 1 << 16;
 
 __device__ inline void raise_flag(uint32_t* flag, uint32_t letter) {
   asm volatile("st.release.sys.global.u32 [%0], %1;" : : "l"(flag), "r"(letter) : "memory");
