@@ -135,7 +135,7 @@ void add_device_flag(Command& command, ModelFlags& flags) {
                   {"auto", "cpu", "cuda", "cuda:0", "cuda:1"});
   command
       .option("--tp", device.ranks,
-              "Compute on N GPUs together, each with a part of the weights; changes rounding")
+              "Compute with N GPUs that share the weights; changes rounding")
       .type_name("N")
       .check(in_range(1, kMostRanks))
       .show_default()

@@ -385,7 +385,7 @@ void add_run(Command& program) {
   command.flag("--json", flags->json, "Print one JSON object at the end").group("Output");
   command
       .option("--logprobs", flags->logprobs,
-              "With --json: add each token's log-probability and the N most probable tokens")
+              "With --json: add log-probabilities of each token and of the N best")
       .type_name("N")
       .check(in_range(0, kMostLogprobs))
       .group("Output");

@@ -83,12 +83,10 @@ __device__ inline float2 receive_pair(const MailPair* from, uint32_t letter,
   return {__uint_as_float(value.x), __uint_as_float(value.z)};
 }
 
-// The next kernel starts after the kernel ahead has ended: started earlier, its blocks would take
-// the place of blocks that the kernel ahead has still to run.
 __global__ void __launch_bounds__(MailLayout::kFewThreads)
     all_reduce_few(__grid_constant__ const AllReduceLaunch a) {
-  wait_for_kernel_ahead();
   let_next_kernel_start();
+  wait_for_kernel_ahead();
   const MailLinks& mail = a.mail;
   const int block = static_cast<int>(blockIdx.x);
   uint32_t* const sent = mail.sent + MailLayout::kBlocks + block;
@@ -124,8 +122,8 @@ __global__ void __launch_bounds__(MailLayout::kFewThreads)
 // `share` floats of a block at a time.
 __global__ void __launch_bounds__(kThreads, 2)
     all_reduce(__grid_constant__ const AllReduceLaunch a, int share) {
-  wait_for_kernel_ahead();
   let_next_kernel_start();
+  wait_for_kernel_ahead();
   const MailLinks& mail = a.mail;
   const int block = static_cast<int>(blockIdx.x), thread = static_cast<int>(threadIdx.x);
   const auto place_of = [&](int receiver, int sender, uint32_t letter) {

@@ -156,6 +156,24 @@ TEST_CASE("without a GPU, --require-gpu and --device cuda fail with a reason") {
   CHECK(skald(short_run({"--device", "gpu"})).code == 2);
 }
 
+TEST_CASE("--tp on the CPU: ranks compute together; without enough GPUs it fails") {
+  const Outcome two = skald(short_run({"--device", "cpu", "--tp", "2", "--stats"}));
+  CHECK(two.code == 0);
+  CHECK(has(two.err, "2 ranks, the first: cpu ("));
+  CHECK(skald(short_run({"--device", "cpu", "--tp", "2"})).out == two.out);
+  for (const std::vector<std::string>& device : {std::vector<std::string>{}, {"--device", "cuda"}}) {
+    std::vector<std::string> arguments = {"--tp", "2"};
+    arguments.insert(arguments.end(), device.begin(), device.end());
+    const Outcome outcome = skald(short_run(arguments));
+    CAPTURE(outcome.err);
+    CHECK(outcome.code == 1);
+    CHECK(outcome.out == "");
+    CHECK(has(outcome.err, device.empty() ? "skald: error: --tp: " : "skald: error: --device cuda: "));
+  }
+  CHECK(skald(short_run({"--tp", "0"})).code == 2);
+  CHECK(skald(short_run({"--tp", "65"})).code == 2);
+}
+
 TEST_CASE("diff accepts a GPU as a side, and fails without one") {
   const Outcome outcome = skald({"diff", "-m", small_gguf(), "-a", "cpu", "-b", "cuda,rows=1"});
   CHECK(outcome.code == 1);
