@@ -69,7 +69,8 @@ std::unique_ptr<Executor> make_executor(const Model& model, const RunOptions& op
 std::vector<std::unique_ptr<Executor>> make_executors(const Model& model, const RunOptions& options,
                                                       const std::vector<Device>& devices);
 
-// Bytes per second that the device reads from its memory; of several GPUs, all together. `threads` counts for the CPU; 0: all.
+// Bytes per second that the device reads from its memory; of several GPUs, all together. `threads`
+// counts for the CPU; 0: all.
 double measure_read_bandwidth(const Device& device, int threads);
 
 }  // namespace skald

@@ -134,8 +134,7 @@ void add_device_flag(Command& command, ModelFlags& flags) {
   command.suggest(option.type_name("NAME").show_default().group(kChangesSpeed),
                   {"auto", "cpu", "cuda", "cuda:0", "cuda:1"});
   command
-      .option("--tp", device.ranks,
-              "Compute with N GPUs that share the weights; changes rounding")
+      .option("--tp", device.ranks, "Compute with N GPUs that share the weights; changes rounding")
       .type_name("N")
       .check(in_range(1, kMostRanks))
       .show_default()

@@ -21,8 +21,8 @@ Fused Fuser::run() {
       emit(*embed, 1);
     } else if (!qkv_attention() && !reading_attention() && !delta_net() && !short_conv() &&
                !routed_experts() && !experts_beside() && !layer_embeddings() &&
-               !layer_embedding() && !linear_group() && !exchange() && !own_norm() &&
-               !row_gate() && !gated_act()) {
+               !layer_embedding() && !linear_group() && !exchange() && !own_norm() && !row_gate() &&
+               !gated_act()) {
       fail(Exit::Failed, "CUDA has no kernel for op ", at_, ", ", op_name(ops_[at_]),
            ", where it stands in this model; use --device cpu");
     }
@@ -206,7 +206,8 @@ bool Fuser::linear_group() {
   if (reduces(first + 1, linear->out)) {
     fused.epilogue = Epilogue::Floats;
   } else if (up && up->in == linear->in && gated && products_gate(gated->activation) &&
-      gated->gate == linear->out && gated->up == up->out && absorbs(first, first + 2, gated->out)) {
+             gated->gate == linear->out && gated->up == up->out &&
+             absorbs(first, first + 2, gated->out)) {
     fused.parts.push_back(up->weight);
     fused.biases.push_back(up->bias);
     fused.out = gated->out;

@@ -130,7 +130,8 @@ MemoryPlan plan_with(Use use, const FusedProgram& fused, const RunOptions& optio
   request.model_context = std::min(model.context, kMostContext);
   request.short_context = model.short_context;
   request.tokens = options.tokens;
-  request.sequences = options.cache_tokens > 0 ? 1 : options.sequences;
+  request.sequences = options.sequences;
+  request.shared_cache = options.cache_tokens > 0;
   request.device = {gpu.total_bytes, gpu.free_bytes};
   request.cap = options.memory;
   request.host_available = gpu.host_bytes / options.executors;

@@ -185,8 +185,9 @@ using EntryKind =
     std::variant<EmbedEntry, ToTypeEntry, NormEntry, RmsNormEntry, ProductEntry, GateEntry,
                  BiasEntry, PostNormEntry, CapEntry, RowGateEntry, QkNormEntry, RopeAppendEntry,
                  AttentionEntry, DeltaEntry, ShortConvEntry, GatedActEntry, GatedPartEntry,
-                 SumOfNormsEntry, ExchangeEntry, RouteEntry, SortChoicesEntry, ExpertsEntry, ExpertsGateEntry,
-                 CombineEntry, CopyEntry, AwaitEntry, HostEntry, CacheEntry, HostExpertsEntry>;
+                 SumOfNormsEntry, ExchangeEntry, RouteEntry, SortChoicesEntry, ExpertsEntry,
+                 ExpertsGateEntry, CombineEntry, CopyEntry, AwaitEntry, HostEntry, CacheEntry,
+                 HostExpertsEntry>;
 
 struct StepEntry {
   size_t op;               // index into FusedProgram::ops

@@ -458,7 +458,7 @@ class CudaExecutor final : public RankExecutor {
   std::unique_ptr<HostOps> host_;  // nullptr: the CPU computes nothing
   StepOps ops_;
   bool decode_ = false;
-  int64_t steps_ = 0;          // steps begun so far
+  int64_t steps_ = 0;  // steps begun so far
   Graphs graphs_;
   Graphs pick_graphs_;  // graphs of steps that first pick their tokens
 
@@ -479,8 +479,7 @@ int64_t group_context(const Model& model, const RunOptions& options, std::span<c
   for (size_t rank = 0; rank < devices.size(); ++rank) {
     Model shard = model;
     shard.shard = {static_cast<int>(rank), static_cast<int>(devices.size())};
-    const MemoryPlan plan =
-        plan_memory(shard, options, describe_device(devices[rank]));
+    const MemoryPlan plan = plan_memory(shard, options, describe_device(devices[rank]));
     context = rank == 0 ? plan.context : std::min(context, plan.context);
   }
   return context;

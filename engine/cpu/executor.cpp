@@ -316,9 +316,8 @@ std::unique_ptr<Executor> make_group(const Model& model, const RunOptions& optio
   RunOptions own = options;
   const int threads = options.threads > 0 ? options.threads : available_threads();
   own.threads = std::max(1, threads / ranks);
-  return make_group(model, ranks, exchange, [&](const Model& shard) {
-    return make_rank(shard, own, kernels, exchange);
-  });
+  return make_group(model, ranks, exchange,
+                    [&](const Model& shard) { return make_rank(shard, own, kernels, exchange); });
 }
 
 double measure_read_bandwidth(int threads) {

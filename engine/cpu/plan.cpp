@@ -101,7 +101,8 @@ MemoryPlan plan_memory(const Model& model, const Program& program, const RunOpti
   request.model_context = model.config.context;
   request.short_context = model.config.short_context;
   request.tokens = options.tokens;
-  request.sequences = options.cache_tokens > 0 ? 1 : options.sequences;
+  request.sequences = options.sequences;
+  request.shared_cache = options.cache_tokens > 0;
   request.device = machine_memory();
   request.cap = options.memory;
   request.parts = [&](int64_t context) {

@@ -93,6 +93,7 @@ MemoryPlan make_plan(const PlanRequest& request) {
   plan.host_available = request.host_available;
   plan.model_context = request.model_context;
   plan.sequences = request.sequences;
+  plan.shared_cache = request.shared_cache;
   const int64_t limit = std::max(request.context, request.model_context);
   // The mapped weights should stay in memory too, if possible.
   plan.most_context = largest_context(request, plan.available, limit, true);
@@ -148,8 +149,10 @@ void check_fits(const MemoryPlan& plan, std::string_view device, std::string_vie
                                        " of the weights in ", device, "'s memory")
                               : "";
   fail(Exit::Memory, device, " does not hold this model with a context of ", plan.context,
-       plan.sequences > 1 ? concat(" for each of ", plan.sequences, " sequences") : "", ": ",
-       size_text(plan.needed() - plan.mapped()), " are needed (", parts, "), ",
+       plan.sequences > 1 && !plan.shared_cache
+           ? concat(" for each of ", plan.sequences, " sequences")
+           : "",
+       ": ", size_text(plan.needed() - plan.mapped()), " are needed (", parts, "), ",
        size_text(plan.available), " are available", kept, "; ", most);
 }
 

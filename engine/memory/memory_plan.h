@@ -53,7 +53,8 @@ struct MemoryPlan {
   // The largest context that fits, up to the model's own or the requested one, whichever is larger;
   // 0: none fits. Mapped weights count as needed, unless they leave no room for any context.
   int64_t most_context = 0;
-  int sequences = 1;
+  int sequences = 1;          // at a time
+  bool shared_cache = false;  // they share a cache that may hold fewer tokens than context for each
 
   // Weights that the device has no room for, in the host's memory.
   HostMemoryKind host_memory = HostMemoryKind::Auto;
@@ -109,6 +110,7 @@ struct PlanRequest {
   int64_t short_context = 0;  // ModelConfig::short_context
   int64_t tokens = 0;         // RunOptions::tokens: a known lower bound on a sequence's length
   int sequences = 1;
+  bool shared_cache = false;
   DeviceMemorySize device;
   MemoryCap cap;
   int64_t host_available = 0;  // MemoryPlan::host_available

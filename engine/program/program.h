@@ -219,8 +219,8 @@ struct Program {
   std::vector<ActSpec> acts;
   std::vector<Weight> weights;
   std::vector<RopeSpec> ropes;
-  std::vector<KvLayer> kv;        // one per layer with attention
-  std::vector<StateSpec> states;  // one per op with a state
+  std::vector<KvLayer> kv;                       // one per layer with attention
+  std::vector<StateSpec> states;                 // one per op with a state
   std::vector<std::shared_ptr<const void>> own;  // memory of weights that no file has
   Shard shard;                                   // the rank that the program is for
 

@@ -30,7 +30,8 @@ struct Role {
     Whole,    // all of it
     Local,    // `cut` of the op's output, from the same columns of its inputs
     Rows,     // Linear: the rows of the weight that give `cut` of the output
-    Columns,  // Linear, Experts: the columns that `cut` of the input belongs to; gives a partial sum
+    Columns,  // Linear, Experts: the columns that `cut` of the input belongs to; gives a partial
+              // sum
   };
   Kind kind = Kind::Whole;
   Cut cut;  // of a buffer that the rank has a part of: its own part
@@ -193,15 +194,14 @@ class Cutter {
                      needs(w, act, cut);
             },
             [&](const HeadPart& o) {
-              if (copies_all(program_, o)) return assign(w, Kind::Local, cut) && needs(w, o.in, cut);
+              if (copies_all(program_, o))
+                return assign(w, Kind::Local, cut) && needs(w, o.in, cut);
               const bool fills = o.to == 0 && (o.width == 0 || o.width == o.cols) &&
                                  cols(o.out) == int64_t{o.heads} * o.cols;
               return fills && cut.whole_heads(o.cols) && assign(w, Kind::Local, cut) &&
                      needs(w, o.in, cut.scaled(cols(o.in) / o.heads, o.cols));
             },
-            [&](const GatedAct&) {
-              return assign(w, Kind::Local, cut) && needs_inputs(w, cut);
-            },
+            [&](const GatedAct&) { return assign(w, Kind::Local, cut) && needs_inputs(w, cut); },
             [&](const Activate&) { return assign(w, Kind::Local, cut) && needs_inputs(w, cut); },
             [&](const RowGate&) { return assign(w, Kind::Local, cut) && needs(w, act, cut); },
             [](const auto&) { return false; },
@@ -498,7 +498,8 @@ class ShardBuilder {
   void convert(Experts& o) {
     const int count = o.spec.count;
     const bool cut = role_.kind == Kind::Columns;
-    const Part part_rows = cut ? rows(role_.cut) : Part(), part_cols = cut ? cols(role_.cut) : Part();
+    const Part part_rows = cut ? rows(role_.cut) : Part(),
+               part_cols = cut ? cols(role_.cut) : Part();
     o.out = act(o.out), o.in = act(o.in), o.route = act(o.route);
     o.router = weight(o.router);
     o.gate = weights(o.gate, count, part_rows);
@@ -542,9 +543,8 @@ Program shard_program(Program whole, const Shard& shard) {
 }
 
 int64_t count_all_reduces(const Program& program) {
-  return std::count_if(program.ops.begin(), program.ops.end(), [](const Op& op) {
-    return std::holds_alternative<AllReduce>(op);
-  });
+  return std::count_if(program.ops.begin(), program.ops.end(),
+                       [](const Op& op) { return std::holds_alternative<AllReduce>(op); });
 }
 
 }  // namespace skald

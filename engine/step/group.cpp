@@ -31,8 +31,8 @@ class RankThreads {
   }
   ~RankThreads() { stop(); }
 
-  // Calls job(rank) on every rank's thread and returns when all are done. If one throws, the others'
-  // exchanges end, and the first exception is thrown here.
+  // Calls job(rank) on every rank's thread and returns when all are done. If one throws, the
+  // others' exchanges end, and the first exception is thrown here.
   template <class Job>
   void run(const Job& job) {
     first_error_ = nullptr;
@@ -93,8 +93,8 @@ class RankThreads {
   std::shared_ptr<Exchange> exchange_;
   std::function<void(int)> job_;
   bool stop_ = false;
-  std::atomic<uint32_t> jobs_{0};        // jobs begun so far
-  std::atomic<size_t> unfinished_{0};    // threads that still run the job
+  std::atomic<uint32_t> jobs_{0};      // jobs begun so far
+  std::atomic<size_t> unfinished_{0};  // threads that still run the job
   std::mutex mutex_;
   std::exception_ptr first_error_;
   std::vector<std::thread> threads_;
@@ -252,9 +252,9 @@ class GroupExecutor final : public Executor {
       for (const Part& part : parts) {
         const bool is_page = part.kind == CacheKind::Page;
         own.push_back({part.kind, part.number,
-                       part.bytes.subspan(
-                           static_cast<size_t>(is_page ? page : state),
-                           static_cast<size_t>(is_page ? rank->page_bytes() : rank->state_bytes()))});
+                       part.bytes.subspan(static_cast<size_t>(is_page ? page : state),
+                                          static_cast<size_t>(is_page ? rank->page_bytes()
+                                                                      : rank->state_bytes()))});
       }
       copy(*rank, std::span<const Part>(own));
       page += rank->page_bytes();
@@ -268,7 +268,8 @@ class GroupExecutor final : public Executor {
     for (const Picks& own : picks) {
       for (size_t i = 0; i < own.picked.size(); ++i) {
         if (own.picked[i].token == picks.front().picked[i].token) continue;
-        fail(Exit::Failed, "the ranks of the model computed different numbers for the same token; "
+        fail(Exit::Failed,
+             "the ranks of the model computed different numbers for the same token; "
              "use devices of one kind");
       }
     }

@@ -106,9 +106,8 @@ __global__ void __launch_bounds__(MailLayout::kFewThreads)
     if (a.adds) before = {a.out[first], both ? a.out[first + 1] : 0};
     float2 sum;
     for (int rank = 0; rank < mail.ranks; ++rank) {
-      const float2 part = rank == mail.rank
-                              ? own
-                              : receive_pair(place_of(mail.rank, rank), letter, mail.aborted);
+      const float2 part =
+          rank == mail.rank ? own : receive_pair(place_of(mail.rank, rank), letter, mail.aborted);
       sum = rank == 0 ? part : float2{sum.x + part.x, sum.y + part.y};
     }
     if (a.adds) sum = {fmaf(a.scale, sum.x, before.x), fmaf(a.scale, sum.y, before.y)};
@@ -127,8 +126,7 @@ __global__ void __launch_bounds__(kThreads, 2)
   const MailLinks& mail = a.mail;
   const int block = static_cast<int>(blockIdx.x), thread = static_cast<int>(threadIdx.x);
   const auto place_of = [&](int receiver, int sender, uint32_t letter) {
-    const int64_t place =
-        (int64_t{letter & 1} * mail.ranks + sender) * MailLayout::kBlocks + block;
+    const int64_t place = (int64_t{letter & 1} * mail.ranks + sender) * MailLayout::kBlocks + block;
     return mail.blocks[receiver] + place * MailLayout::kBlockFloats;
   };
   uint32_t letter = mail.sent[block];

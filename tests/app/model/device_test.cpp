@@ -161,14 +161,16 @@ TEST_CASE("--tp on the CPU: ranks compute together; without enough GPUs it fails
   CHECK(two.code == 0);
   CHECK(has(two.err, "2 ranks, the first: cpu ("));
   CHECK(skald(short_run({"--device", "cpu", "--tp", "2"})).out == two.out);
-  for (const std::vector<std::string>& device : {std::vector<std::string>{}, {"--device", "cuda"}}) {
+  for (const std::vector<std::string>& device :
+       {std::vector<std::string>{}, {"--device", "cuda"}}) {
     std::vector<std::string> arguments = {"--tp", "2"};
     arguments.insert(arguments.end(), device.begin(), device.end());
     const Outcome outcome = skald(short_run(arguments));
     CAPTURE(outcome.err);
     CHECK(outcome.code == 1);
     CHECK(outcome.out == "");
-    CHECK(has(outcome.err, device.empty() ? "skald: error: --tp: " : "skald: error: --device cuda: "));
+    CHECK(has(outcome.err,
+              device.empty() ? "skald: error: --tp: " : "skald: error: --device cuda: "));
   }
   CHECK(skald(short_run({"--tp", "0"})).code == 2);
   CHECK(skald(short_run({"--tp", "65"})).code == 2);

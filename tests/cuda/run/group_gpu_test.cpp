@@ -10,9 +10,7 @@
 namespace skald::test {
 namespace {
 
-std::vector<int> two_gpus() {
-  return {0, cuda::look_at_system().devices > 1 ? 1 : 0};
-}
+std::vector<int> two_gpus() { return {0, cuda::look_at_system().devices > 1 ? 1 : 0}; }
 
 std::unique_ptr<Executor> group_of(const Model& model, const RunOptions& options,
                                    bool mail_on_host = false) {

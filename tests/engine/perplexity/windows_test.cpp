@@ -107,6 +107,11 @@ TEST_CASE("a step has as many windows as its rows and the sequences allow") {
   CHECK(count(48, 5) == 3);
   CHECK(count(48, 2) == 2);
   CHECK(count(147, 5) == 5);
+  // Sequences may share a cache that is given in tokens.
+  RunOptions options = {.rows = 147};
+  options.sequences = 5;
+  options.cache_tokens = 1024;
+  CHECK(windows_in_step(*cpu::make_executor(model, options), windows) == 5);
 }
 
 }  // namespace
