@@ -44,7 +44,10 @@ inline std::string fused_text(Program program) {
                    [](const RowGate&) { return " row_gate"; },
                    [](const GatedAct&) { return " gated_act"; },
                    [](const cuda::GatedPart&) { return " gated_part"; },
-                   [](const cuda::SumOfNorms&) { return " sum_of_norms"; }},
+                   [](const cuda::SumOfNorms&) { return " sum_of_norms"; },
+                   [](const cuda::FusedExchange& o) {
+                     return o.in_place() ? " sum" : o.norm ? " exchange+norm" : " exchange";
+                   }},
         op.op);
   }
   return text;

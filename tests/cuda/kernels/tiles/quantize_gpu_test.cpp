@@ -44,6 +44,7 @@ Made make(DType from, DType to, const std::vector<std::byte>& weights, int64_t r
   SKALD_CUDA(cudaMemcpy(in.as<void>(), weights.data(), weights.size(), cudaMemcpyHostToDevice));
   SKALD_CUDA(cudaMemcpy(unfit.as<void>(), &kNone, 8, cudaMemcpyHostToDevice));
   SKALD_CUDA(cudaMemset(out.as<void>(), 0xa5, static_cast<size_t>(bytes)));
+  SKALD_CUDA(cudaDeviceSynchronize());  // `stream` does not wait for the default stream
   cuda::launch_quantize(
       {from, to, in.as<void>(), out.as<void>(), rows, cols, unfit.as<unsigned long long>(), 100},
       stream);
