@@ -320,7 +320,11 @@ std::string context_note(const MemoryPlan& plan) {
 
 std::string plan_notes(const MemoryPlan& plan) {
   return concat(context_note(plan), weights_stay(plan) ? "" : concat("skald: ", kWeightsNote, "\n"),
-                host_notes(plan));
+                host_notes(plan),
+                plan.exchange_on_host
+                    ? "skald: the GPUs do not reach each other's memory; they exchange numbers "
+                      "through the host's, which is slower\n"
+                    : "");
 }
 
 }  // namespace skald

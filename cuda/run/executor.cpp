@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "cuda/cuda.h"
-#include "cuda/exchange/peers.h"
 #include "cuda/gpu/check.h"
 #include "cuda/gpu/graphs.h"
 #include "cuda/gpu/handles.h"
@@ -20,10 +19,10 @@
 #include "cuda/plan/plan.h"
 #include "cuda/run/host_ops.h"
 #include "cuda/run/page_copies.h"
+#include "cuda/run/rank.h"
 #include "cuda/run/sampler.h"
 #include "cuda/run/scorer.h"
 #include "cuda/run/step_ops.h"
-#include "engine/step/group.h"
 #include "engine/step/rank.h"
 
 namespace skald::cuda {
@@ -109,7 +108,9 @@ class CudaExecutor final : public RankExecutor {
         scorer_(fused_.program.vocab(), max_rows_),
         spare_(kSpareBytes) {
     plan_.unlocked = loaded_.unlocked_bytes();
-    if (exchange_) exchange_->join(model.shard.rank);
+    if (!exchange_) return;
+    exchange_->join(model.shard.rank);
+    plan_.exchange_on_host = exchange_->through_host();
   }
 
   ~CudaExecutor() override { cudaStreamSynchronize(stream_); }
@@ -473,41 +474,18 @@ class CudaExecutor final : public RankExecutor {
   SpareMemory spare_;
 };
 
-// The context that every rank has memory for.
-int64_t group_context(const Model& model, const RunOptions& options, std::span<const int> devices) {
-  int64_t context = options.context;
-  for (size_t rank = 0; rank < devices.size(); ++rank) {
-    Model shard = model;
-    shard.shard = {static_cast<int>(rank), static_cast<int>(devices.size())};
-    const MemoryPlan plan = plan_memory(shard, options, describe_device(devices[rank]));
-    context = rank == 0 ? plan.context : std::min(context, plan.context);
-  }
-  return context;
-}
-
 }  // namespace
+
+std::unique_ptr<RankExecutor> make_rank(const Model& model, const RunOptions& options, int device,
+                                        const Switches& switches,
+                                        std::shared_ptr<PeerExchange> exchange) {
+  return std::make_unique<CudaExecutor>(model, options, device, switches, std::move(exchange));
+}
 
 std::unique_ptr<Executor> make_executor(const Model& model, const RunOptions& options, int device,
                                         const Switches& switches) {
   model.weights->check_whole();
-  return std::make_unique<CudaExecutor>(model, options, device, switches, nullptr);
-}
-
-std::unique_ptr<Executor> make_group(const Model& model, const RunOptions& asked,
-                                     std::span<const int> devices, const Switches& switches) {
-  model.weights->check_whole();
-  const int ranks = static_cast<int>(devices.size());
-  RunOptions options = asked;
-  options.executors = ranks * asked.executors;
-  options.context = group_context(model, options, devices);
-  const auto exchange = std::make_shared<PeerExchange>(
-      std::vector<int>(devices.begin(), devices.end()), switches.mail_on_host);
-  return skald::make_group(model, ranks, exchange, [&](const Model& shard) {
-    RunOptions own = options;
-    if (shard.shard.rank > 0) own.loading = {};
-    const int device = devices[static_cast<size_t>(shard.shard.rank)];
-    return std::make_unique<CudaExecutor>(shard, own, device, switches, exchange);
-  });
+  return make_rank(model, options, device, switches, nullptr);
 }
 
 }  // namespace skald::cuda

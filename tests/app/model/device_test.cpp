@@ -172,6 +172,11 @@ TEST_CASE("--tp on the CPU: ranks compute together; without enough GPUs it fails
     CHECK(has(outcome.err,
               device.empty() ? "skald: error: --tp: " : "skald: error: --device cuda: "));
   }
+  const Outcome many = skald(short_run({"--device", "cpu", "--tp", "64"}));
+  CHECK(many.code == 2);
+  CHECK(many.err ==
+        "skald: error: --tp 64: this model has no part that can be divided by 64; give another "
+        "number\n");
   CHECK(skald(short_run({"--tp", "0"})).code == 2);
   CHECK(skald(short_run({"--tp", "65"})).code == 2);
 }

@@ -49,6 +49,8 @@ TEST_CASE("weights on the host are not counted as the GPU's, and what they cost 
   plan.unlocked = kGiB;
   CHECK(has(plan_notes(plan),
             "did not page-lock 1.00 GiB of them, so each step copies them more slowly"));
+  plan.exchange_on_host = true;
+  CHECK(has(plan_notes(plan), "skald: the GPUs do not reach each other's memory; they exchange"));
   plan.context_by = MemoryPlan::ContextBy::Weights;
   plan.model_context = 8192;
   CHECK(has(plan_notes(plan), "4096 of the model's 8192 tokens, which leaves memory for weights"));
