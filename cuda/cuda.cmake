@@ -89,4 +89,6 @@ else()
   endif()
 endif()
 target_link_libraries(skald_cuda PUBLIC skald_engine)
+# Host code plans and launches; what the CPU computes for a GPU is in the engine.
+target_compile_options(skald_cuda PRIVATE $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Release>>:-O1>)
 skald_join_rooms(skald_cuda)
