@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <exception>
 #include <filesystem>
+#include <numeric>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -103,8 +104,8 @@ std::vector<int> parse_gpu_list(const std::string& names) {
 
 std::vector<int> Device::rank_gpus() const {
   if (!gpus.empty()) return gpus;
-  std::vector<int> from_index;
-  for (int rank = 0; rank < ranks; ++rank) from_index.push_back(index + rank);
+  std::vector<int> from_index(static_cast<size_t>(ranks));
+  std::iota(from_index.begin(), from_index.end(), index);
   return from_index;
 }
 

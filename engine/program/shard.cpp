@@ -29,7 +29,7 @@ class ShardBuilder {
       std::visit([this](auto& o) { convert(o); }, op);
       const ActId* out = op_output(op);
       const bool partial = role_.kind == Kind::Columns;
-      out_.ops.push_back(std::move(op));
+      out_.ops.push_back(op);
       if (partial) out_.ops.push_back(AllReduce{*out});
     }
     return std::move(out_);

@@ -257,6 +257,7 @@ bool is_centre(const Op& op) {
 
 Roles find_roles(const Program& program, const Shard& shard) {
   std::vector<Cutter> cutters;
+  cutters.reserve(static_cast<size_t>(shard.of));
   for (int rank = 0; rank < shard.of; ++rank) cutters.emplace_back(program, Shard{rank, shard.of});
   const auto on_all = [&](const auto& cut) {
     bool all = true;

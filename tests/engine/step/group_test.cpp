@@ -134,6 +134,7 @@ TEST_CASE("sums do not depend on which rank comes first") {
   for (int time = 0; time < 50; ++time) {
     std::vector<std::vector<float>> x = parts;
     std::vector<std::thread> threads;
+    threads.reserve(3);
     for (int rank = 0; rank < 3; ++rank) {
       threads.emplace_back([&, rank] {
         if (rank == time % 3) std::this_thread::yield();
