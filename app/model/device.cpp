@@ -179,6 +179,7 @@ std::unique_ptr<Executor> make_executor(const Model& model, const RunOptions& as
                                         const Device& asked) {
   RunOptions options = asked_options;
   const Device device = choose_device(asked, model, options);
+  check(model.shard.of == device.ranks, "a model is planned for as many ranks as compute it");
   if (device.ranks > 1 && count_all_reduces(model.program()) == 0) {
     fail(Exit::Usage, "--tp ", device.ranks, ": this model has no part that can be divided by ",
          device.ranks, "; give another number");

@@ -62,9 +62,9 @@ struct MemoryPlan {
   int64_t copied = 0;          // bytes that a step of many rows copies from the host to the device
   int64_t row_copied = 0;      // what a step of one row reads of them
   int64_t unlocked = 0;        // bytes of host() that are not page-locked
+  int64_t cached = 0;          // the device's cache of experts, of which the host has all
   // Several devices that compute together exchange numbers through the host's memory.
   bool exchange_on_host = false;
-  int64_t cached = 0;  // the device's cache of experts, of which the host has all
   // Weights whose place the user chose (RunOptions::weight_rules): bytes in the host's memory, and
   // bytes in the device's.
   int64_t host_by_rule = 0, device_by_rule = 0;

@@ -1,4 +1,4 @@
-// Forwards all calls to another executor. Test executors override some of them.
+// Forwards calls to another executor of the same interface. Test executors override some of them.
 #pragma once
 
 #include <memory>
@@ -8,15 +8,16 @@
 
 namespace skald::test {
 
-class WrappedExecutor : public Executor {
+// All calls but those that run a step.
+template <class Interface>
+class Wrapped : public Interface {
  public:
-  explicit WrappedExecutor(std::unique_ptr<Executor> inner) : inner_(std::move(inner)) {}
+  explicit Wrapped(std::unique_ptr<Interface> inner) : inner_(std::move(inner)) {}
 
   const Program& program() const override { return inner_->program(); }
   int64_t max_rows() const override { return inner_->max_rows(); }
   int64_t context() const override { return inner_->context(); }
   PagePool& pages() override { return inner_->pages(); }
-  int64_t run(Step step) override { return inner_->run(step); }
   std::span<const float> logits(int64_t row) override { return inner_->logits(row); }
   std::span<const float> hidden(int64_t row) override { return inner_->hidden(row); }
   int64_t logit_rows() const override { return inner_->logit_rows(); }
@@ -36,7 +37,14 @@ class WrappedExecutor : public Executor {
   }
 
  protected:
-  std::unique_ptr<Executor> inner_;
+  std::unique_ptr<Interface> inner_;
+};
+
+class WrappedExecutor : public Wrapped<Executor> {
+ public:
+  using Wrapped::Wrapped;
+
+  int64_t run(Step step) override { return inner_->run(step); }
 };
 
 }  // namespace skald::test

@@ -35,7 +35,7 @@ TEST_CASE("golden models computed by a group of ranks agree with Hugging Face's"
   Model half = model;
   half.shard = {1, 2};
   CHECK(count_all_reduces(half.program()) == cut.sums);
-  // Three ranks have parts of different sizes. Of four, some share their keys and values.
+  // Three ranks have parts of different sizes. Some of four ranks share their keys and values.
   for (const int ranks : {2, 3, 4}) {
     CAPTURE(name, ranks);
     const auto group = cpu::make_group(model, {.exact = true}, ranks);

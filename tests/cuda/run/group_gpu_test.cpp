@@ -23,7 +23,7 @@ std::unique_ptr<Executor> group_of(const Model& model, const RunOptions& options
   return cuda::make_group(model, options, gpus, own);
 }
 
-// The logits of a prompt of `chunk` tokens a step, then of some tokens one by one.
+// The logits of all tokens, one row after the other; each step has `chunk` tokens.
 std::vector<float> logits_of(Executor& executor, const std::vector<int32_t>& ids, size_t chunk) {
   std::vector<float> all;
   for (const auto& [row, values] : run_text(executor, ids, chunk)) {

@@ -94,7 +94,7 @@ TEST_CASE("with fewer heads of keys than ranks, several ranks have the same one"
 }
 
 TEST_CASE("blocks of a format are not divided, and what cannot be cut every rank computes") {
-  // Of 512 columns two blocks of 256, of which three ranks cannot have one each.
+  // A row of 512 columns has two blocks of 256. Three ranks cannot have one each.
   const Model model = random_llama({.type = DType::Q4_K, .layers = 1, .heads = 8, .kv_heads = 4});
   const Program halves = shard_of(model, 0, 2), thirds = shard_of(model, 0, 3);
   CHECK(count_all_reduces(halves) == 2);

@@ -7,6 +7,7 @@
 #include "engine/schedule/session.h"
 #include "tests/catch.h"
 #include "tests/engine/random_llama.h"
+#include "tests/engine/wrapped_executor.h"
 #include "tests/error_text.h"
 
 namespace skald::test {
@@ -17,36 +18,18 @@ using cpu::KernelSet;
 const RandomLlama kShape = {.layers = 2, .heads = 4, .kv_heads = 2, .head_dim = 64};
 
 // A rank that fails in the steps that a test names.
-class FailingRank final : public RankExecutor {
+class FailingRank final : public Wrapped<RankExecutor> {
  public:
   FailingRank(std::unique_ptr<RankExecutor> inner, const bool& fails)
-      : inner_(std::move(inner)), fails_(fails) {}
+      : Wrapped(std::move(inner)), fails_(fails) {}
 
-  const Program& program() const override { return inner_->program(); }
-  int64_t max_rows() const override { return inner_->max_rows(); }
-  int64_t context() const override { return inner_->context(); }
-  PagePool& pages() override { return inner_->pages(); }
   void check_step(Step step) const override { inner_->check_step(step); }
   int64_t run_extended(Step step, const Extension& extension) override {
     if (fails_) fail(Exit::Memory, "no memory for this step");
     return inner_->run_extended(step, extension);
   }
-  std::span<const float> logits(int64_t row) override { return inner_->logits(row); }
-  std::span<const float> hidden(int64_t row) override { return inner_->hidden(row); }
-  int64_t logit_rows() const override { return inner_->logit_rows(); }
-  void observe(Observer observer) override { inner_->observe(std::move(observer)); }
-  const MemoryPlan& plan() const override { return inner_->plan(); }
-  int64_t bytes_allocated() const override { return inner_->bytes_allocated(); }
-  int64_t cache_bytes_per_token() const override { return inner_->cache_bytes_per_token(); }
-  DType cache_type() const override { return inner_->cache_type(); }
-  std::string description() const override { return inner_->description(); }
-  std::string page_format() const override { return inner_->page_format(); }
-  int64_t page_bytes() const override { return inner_->page_bytes(); }
-  void read_cache(std::span<const CacheRead> parts) override { inner_->read_cache(parts); }
-  void write_cache(std::span<const CacheWrite> parts) override { inner_->write_cache(parts); }
 
  private:
-  std::unique_ptr<RankExecutor> inner_;
   const bool& fails_;
 };
 
