@@ -92,6 +92,7 @@ std::unique_ptr<Executor> make_executor(const Model& model, const RunOptions& op
                                         const Switches& switches = {});
 
 // Computes the model on all of these GPUs together, one rank on each.
+inline constexpr int kMostGroupGpus = 8;
 std::unique_ptr<Executor> make_group(const Model& model, const RunOptions& options,
                                      std::span<const int> devices, const Switches& switches = {});
 
@@ -99,6 +100,10 @@ std::unique_ptr<Executor> make_group(const Model& model, const RunOptions& optio
 // that such a GPU cannot run are left out; 0: the GPU's own.
 void self_test(const selftest::Request& request, int device, int compute_capability,
                selftest::Report& report);
+
+// Tests the sums and joined columns of GPUs that compute a model together. A GPU may stand in for
+// several.
+void test_exchange(std::span<const int> devices, selftest::Report& report);
 
 // A fused op and its kernels: one text in `kernels` for each requested number of rows.
 struct KernelUse {
@@ -131,5 +136,14 @@ struct Speeds {
   double from_host = 0, to_host = 0;  // copies from and to page-locked memory
 };
 Speeds measure_speeds(int device);
+
+// How fast GPUs that compute a model together add up their parts.
+struct ExchangeSpeeds {
+  bool direct = false;          // they reach each other's memory; otherwise, the host's
+  bool nvlink = false;          // over NVLink
+  double seconds_few = 0;       // of a sum of 2048 numbers, 8 KB
+  double bytes_per_second = 0;  // that each GPU sends to each other one in a sum of many numbers
+};
+ExchangeSpeeds measure_exchange(std::span<const int> devices);
 
 }  // namespace skald::cuda

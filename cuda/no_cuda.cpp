@@ -37,6 +37,10 @@ void self_test(const selftest::Request&, int, int, selftest::Report&) {
   fail(Exit::Failed, kProblem);
 }
 
+void test_exchange(std::span<const int>, selftest::Report&) { fail(Exit::Failed, kProblem); }
+
+ExchangeSpeeds measure_exchange(std::span<const int>) { fail(Exit::Failed, kProblem); }
+
 double measure_read_bandwidth(int) { fail(Exit::Failed, kProblem); }
 
 Speeds measure_speeds(int) { fail(Exit::Failed, kProblem); }

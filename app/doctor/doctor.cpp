@@ -38,6 +38,13 @@ void measure_speeds(DoctorReport& report) {
       report.gpu_speeds.push_back({gpu.index, cuda::measure_speeds(gpu.index)});
     });
   }
+  std::vector<int> gpus;
+  for (const GpuSpeeds& gpu : report.gpu_speeds) gpus.push_back(gpu.index);
+  if (gpus.size() > 1 && gpus.size() <= cuda::kMostGroupGpus) {
+    attempt(report.findings, "the exchange between GPUs", [&] {
+      report.exchange = {gpus, cuda::measure_exchange(gpus)};
+    });
+  }
   // The measurement takes 1 GiB. A control group kills programs that exceed its limit, so keep a
   // reserve.
   constexpr int64_t kNeeded = int64_t{2} << 30;

@@ -110,6 +110,19 @@ std::string gpu_text(const cuda::DeviceInfo& gpu, const cuda::Speeds* speeds) {
   return text;
 }
 
+std::string exchange_text(const SharedSpeeds& shared) {
+  const cuda::ExchangeSpeeds& speeds = shared.speeds;
+  std::string gpus;
+  for (const int gpu : shared.gpus) gpus += concat(gpus.empty() ? "" : ", ", gpu);
+  return row("GPUs", concat(gpus, " reach ",
+                            speeds.nvlink   ? "each other's memory over NVLink"
+                            : speeds.direct ? "each other's memory over PCIe"
+                                            : "one another through the host's memory",
+                            " (--tp ", shared.gpus.size(), ")")) +
+         row("", concat("a sum of 8 KB takes ", number_text(speeds.seconds_few * 1e6, "%.1f"),
+                        " us; long sums move ", rate_text(speeds.bytes_per_second)));
+}
+
 std::string cpu_text(const Facts& f, double read) {
   std::string limit;
   if (f.cgroup_cpus > 0) limit = concat(", control group: ", number_text(f.cgroup_cpus, "%.1f"));
@@ -171,6 +184,7 @@ std::string to_text(const DoctorReport& report) {
       "skald", concat(version(), ", commit ", git_commit(), ", ", kCompiler, ", glibc ", f.glibc));
   text += cuda_text(f);
   for (const cuda::DeviceInfo& gpu : f.gpus) text += gpu_text(gpu, speeds_of(report, gpu.index));
+  if (report.exchange) text += exchange_text(*report.exchange);
   text += cpu_text(f, report.cpu_read);
   if (!f.container.empty()) text += row("container", printable(f.container));
   if (!f.slurm_job.empty()) text += row("Slurm job", printable(f.slurm_job));
@@ -199,6 +213,15 @@ Json to_json(const DoctorReport& report) {
               {"simd", f.simd.chosen},
               {"simd_compiled", f.simd.compiled}};
   if (report.cpu_read > 0) cpu["read_bytes_per_second"] = report.cpu_read;
+  Json exchange;
+  if (report.exchange) {
+    const cuda::ExchangeSpeeds& speeds = report.exchange->speeds;
+    exchange = {{"gpus", report.exchange->gpus},
+                {"direct", speeds.direct},
+                {"nvlink", speeds.nvlink},
+                {"seconds_of_8_kb", speeds.seconds_few},
+                {"bytes_per_second", speeds.bytes_per_second}};
+  }
   return {{"version", version()},
           {"commit", git_commit()},
           {"compiler", kCompiler},
@@ -206,6 +229,7 @@ Json to_json(const DoctorReport& report) {
           {"device", chosen_device(f)},
           {"cuda", cuda_json(f)},
           {"gpus", gpus},
+          {"exchange", exchange},
           {"cpu", cpu},
           {"memory",
            {{"bytes", f.memory_bytes},

@@ -70,6 +70,15 @@ Device device_to_test(const std::string& name) {
   return {};
 }
 
+// Tests the exchange of all GPUs that can be used, if there are several.
+void test_exchange(selftest::Report& report) {
+  std::vector<int> gpus;
+  for (const cuda::DeviceInfo& gpu : cuda::list_devices().devices) {
+    if (gpu.problem.empty() && gpus.size() < cuda::kMostGroupGpus) gpus.push_back(gpu.index);
+  }
+  if (gpus.size() > 1) cuda::test_exchange(gpus, report);
+}
+
 // Two texts of the bundled model at temperature 0: the device's and the reference kernels'.
 struct TextResult {
   bool same = false, good = false;
@@ -147,6 +156,7 @@ int selftest_command(const SelftestFlags& flags) {
     const cuda::DeviceInfo info = find_gpu(device);
     name = concat("cuda:", info.index, " (", info.name, ", sm_", info.compute_capability, ")");
     cuda::self_test(request, device.index, limit, report);
+    if (flags.device.empty() && limit == 0) test_exchange(report);
   } else {
     name = concat("cpu (", cpu::fast_kernels({.threads = threads})->description(), ")");
     selftest::test_cpu(request, cpu::KernelSet::Fast, threads, report);
@@ -217,8 +227,9 @@ void add_selftest(Command& program) {
       "Tests whether this machine computes correctly. Takes seconds. Runs every kernel, also "
       "those\n"
       "that no model would use here, on difficult sizes with random numbers, and compares with\n"
-      "double precision. Then compares a text of the bundled model with that of plain loops. Exit\n"
-      "code 1: a result is wrong.",
+      "double precision. Without --device, tests the exchange between several GPUs too. Then\n"
+      "compares a text of the bundled model with that of plain loops. Exit code 1: a result is\n"
+      "wrong.",
       {"skald selftest", "skald selftest --device cpu", "skald selftest --json | jq .failures"});
   auto flags = std::make_shared<SelftestFlags>();
   command.option("--device", flags->device, "Test cpu, cuda or cuda:N [a GPU if there is one]")

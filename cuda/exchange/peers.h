@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cuda/gpu/memory.h"
-#include "cuda/kernels/exchange/all_reduce.h"
+#include "cuda/kernels/exchange/mail.h"
 #include "engine/step/exchange.h"
 
 namespace skald::cuda {

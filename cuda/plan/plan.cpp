@@ -73,7 +73,7 @@ std::vector<MemoryPart> other_parts(const FusedProgram& fused, const Sizes& s) {
   }
   const MemoryPart others[] = {{"cache", s.cache()},
                                {"activations", s.activations()},
-                               {"logits", s.logits},
+                               {"logits", padded(s.logits) + s.logits_part},
                                {"sampling", s.sampling},
                                {"scoring", padded(s.scored) + s.scoring},
                                {"attention", padded(s.attention) + padded(s.tickets)},

@@ -40,6 +40,7 @@ std::string entry_text(const FusedProgram& fused, const StepEntry& entry) {
       [](const RowGateEntry&) { return std::string("row_gate"); },
       [](const PostNormEntry&) { return std::string("post_norm"); },
       [](const CapEntry&) { return std::string("cap_logits"); },
+      [](const GatherEntry&) { return std::string("all_gather"); },
       [](const QkNormEntry&) { return std::string("qk_norm"); },
       [&](const RopeAppendEntry&) {
         const auto& attention = std::get<FusedAttention>(fused.ops[entry.op].op);

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "cuda/kernels/attention/attention.h"
-#include "cuda/kernels/exchange/all_reduce.h"
+#include "cuda/kernels/exchange/mail.h"
 #include "cuda/kernels/experts/experts.h"
 #include "cuda/kernels/prepared_rows.h"
 #include "cuda/kernels/sample/sample.h"
@@ -174,6 +174,7 @@ Sizes::Sizes(const FusedProgram& fused, const SizeOptions& options) {
   wanted = rows * fused.cols(fused.hidden) * 4;
   experts = expert_sizes(fused, options);
   logits = logit_rows * fused.program.vocab() * 4;
+  if (fused.program.logits().is_part()) logits_part = logit_rows * fused.outs(fused.head()) * 4;
   sampling = padded(sample_settings_bytes(logit_rows, fused.program.vocab())) +
              padded(sample_result_bytes(logit_rows));
   scored = logit_rows * fused.cols(fused.hidden) * 4;

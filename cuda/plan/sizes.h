@@ -98,7 +98,8 @@ struct Sizes {
   int64_t pairs = 0;          // [rows, outs], gate and up before the activation
   int64_t wanted = 0;         // [rows, dim], float
   ExpertSizes experts;
-  int64_t logits = 0;  // [logit_rows, vocab]
+  int64_t logits = 0;       // [logit_rows, vocab]
+  int64_t logits_part = 0;  // [logit_rows, own rows of the head], in a shard
   int64_t attention = 0, tickets = 0;
   int64_t product_tickets = 0;  // one integer for each piece of a product, and one for signals
   int64_t sampling = 0;         // settings and results of logit_rows rows

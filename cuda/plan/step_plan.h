@@ -22,6 +22,7 @@ struct BufferName {
     Act,           // an activation buffer of the program
     HeadInput,     // rows of the residual stream that need logits
     Logits,        // [rows, vocab]
+    LogitsPart,    // [rows, own rows of the head], in a shard
     Pairs,         // gate and up before the activation
     ExpertsGated,  // [places, ffn_dim]
     ExpertsPairs,  // [places, 2 * ffn_dim]
@@ -139,7 +140,11 @@ struct BiasEntry {
 struct PostNormEntry {
   bool copy;  // also writes the residual stream in the activations' type
 };
-struct CapEntry {};
+struct CapEntry {
+  BufferName logits;
+};
+// Joins the logits of all ranks.
+struct GatherEntry {};
 struct RowGateEntry {};
 
 // The norm of a row's queries together, and of its keys together, before attention.
@@ -183,11 +188,11 @@ struct CombineEntry {};
 
 using EntryKind =
     std::variant<EmbedEntry, ToTypeEntry, NormEntry, RmsNormEntry, ProductEntry, GateEntry,
-                 BiasEntry, PostNormEntry, CapEntry, RowGateEntry, QkNormEntry, RopeAppendEntry,
-                 AttentionEntry, DeltaEntry, ShortConvEntry, GatedActEntry, GatedPartEntry,
-                 SumOfNormsEntry, ExchangeEntry, RouteEntry, SortChoicesEntry, ExpertsEntry,
-                 ExpertsGateEntry, CombineEntry, CopyEntry, AwaitEntry, HostEntry, CacheEntry,
-                 HostExpertsEntry>;
+                 BiasEntry, PostNormEntry, CapEntry, GatherEntry, RowGateEntry, QkNormEntry,
+                 RopeAppendEntry, AttentionEntry, DeltaEntry, ShortConvEntry, GatedActEntry,
+                 GatedPartEntry, SumOfNormsEntry, ExchangeEntry, RouteEntry, SortChoicesEntry,
+                 ExpertsEntry, ExpertsGateEntry, CombineEntry, CopyEntry, AwaitEntry, HostEntry,
+                 CacheEntry, HostExpertsEntry>;
 
 struct StepEntry {
   size_t op;               // index into FusedProgram::ops

@@ -128,7 +128,9 @@ void StepPlanner::add(const FusedLinear& op) {
     in.act = op.norm->out;
   }
   const bool logits = op.epilogue == Epilogue::Logits;
-  out.kind = logits             ? BufferName::Kind::Logits
+  const bool part = logits && fused_.program.logits().is_part();
+  out.kind = part               ? BufferName::Kind::LogitsPart
+             : logits           ? BufferName::Kind::Logits
              : steps.gate_after ? BufferName::Kind::Pairs
                                 : BufferName::Kind::Act;
   if (out.kind == BufferName::Kind::Act) out.act = op.post_norm ? fused_.product(op) : op.out;
@@ -159,7 +161,8 @@ void StepPlanner::add(const FusedLinear& op) {
         false);
   }
   if (op.post_norm) emit(PostNormEntry{op.leaves_copy}, dependent_);
-  if (op.caps()) emit(CapEntry(), dependent_);
+  if (op.caps()) emit(CapEntry{out}, dependent_);
+  if (part) emit(GatherEntry(), dependent_);
 }
 
 StepPlanner::Range StepPlanner::emit_products(const FusedLinear& op, const ProductChoices& choices,

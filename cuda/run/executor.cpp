@@ -177,8 +177,7 @@ class CudaExecutor final : public RankExecutor {
     begin(step, extension);
     try {
       clock_.begin(stream_);
-      // The other ranks of a group would not repeat their part of the step.
-      spare_.use([&] { compute(step); }, !exchange_);
+      use_spare([&] { compute(step); });
       clock_.end(stream_);
     } catch (...) {  // for example, no memory for a graph
       clock_.end(stream_);
@@ -188,7 +187,7 @@ class CudaExecutor final : public RankExecutor {
   }
 
   std::span<const float> logits(int64_t row) override {
-    spare_.use([&] { compute_logits(row); });
+    use_spare([&] { compute_logits(row); });
     const int64_t vocab = fused_.program.vocab();
     SKALD_CUDA(cudaMemcpyAsync(
         host_logits_.as<void>(), logits_.as<float>() + (row - first_logit_row_) * vocab,
@@ -209,16 +208,20 @@ class CudaExecutor final : public RankExecutor {
     return {host_hidden_->as<float>() + (row - first_hidden_row_) * dim, static_cast<size_t>(dim)};
   }
 
+  void drop_logits() override {
+    if (!decode_) computed_logits_ = 0;  // a decode step computes its logits itself
+  }
+
   std::vector<Picked> pick(std::span<const PickRequest> requests) override {
     if (observer_) return Executor::pick(requests);  // shows the observer the logits
-    return spare_.use([&] { return pick_on_device(requests); });
+    return use_spare([&] { return pick_on_device(requests); });
   }
 
   Picks run_ahead(std::span<const PickRequest> requests, Step next,
                   const Extension& extension) override {
-    spare_.use([&] { compute_logits(0); });
+    use_spare([&] { compute_logits(0); });
     begin(next, extension);
-    spare_.use([&] { run_picked(requests, next); });
+    spare_.use([&] { run_picked(requests, next); });  // a graph is launched whole or not at all
     Picks picks;
     sampler_.wait(std::ssize(requests), stream_, picks.picked);
     picks.step = steps_;
@@ -228,7 +231,7 @@ class CudaExecutor final : public RankExecutor {
 
   std::vector<TokenScore> score(std::span<const int32_t> targets) override {
     if (observer_) return Executor::score(targets);
-    spare_.use([&] {
+    use_spare([&] {
       begin_scoring(targets);
       for (int done = 0; done < scorer_.count();) done += score_part(done, sizes_.logit_rows).count;
     });
@@ -256,6 +259,12 @@ class CudaExecutor final : public RankExecutor {
   }
 
  private:
+  // In a group, the group repeats on all ranks a job for which one rank had no memory.
+  template <class Job>
+  std::invoke_result_t<Job> use_spare(const Job& job) {
+    return spare_.use(job, !exchange_);
+  }
+
   void begin(Step step, const Extension& extension) {
     ++steps_;
     hidden_rows_ = 0;

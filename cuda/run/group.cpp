@@ -28,8 +28,9 @@ std::unique_ptr<Executor> make_group(const Model& model, const RunOptions& asked
                                      std::span<const int> devices, const Switches& switches) {
   model.weights->check_whole();
   const int ranks = static_cast<int>(devices.size());
-  if (ranks > kMostPeers) {
-    fail(Exit::Usage, "at most ", kMostPeers, " GPUs compute a model together, not ", ranks);
+  static_assert(kMostGroupGpus <= kMostPeers);
+  if (ranks > kMostGroupGpus) {
+    fail(Exit::Usage, "at most ", kMostGroupGpus, " GPUs compute a model together, not ", ranks);
   }
   RunOptions options = asked;
   options.executors = ranks * asked.executors;

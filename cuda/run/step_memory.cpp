@@ -30,7 +30,8 @@ StepMemory::StepMemory(const Sizes& sizes, Stream stream)
               DeviceMemory(sizes.experts.pairs, kActivations),
               DeviceMemory(sizes.experts.sums, kActivations),
               DeviceMemory(sizes.experts.expanded, kActivations)},
-      delta_factors(sizes.delta_factors, kActivations) {
+      delta_factors(sizes.delta_factors, kActivations),
+      logits_part(sizes.logits_part, "logits") {
   // A tile may have more rows than the step. Products multiply those rows as well, so the workspace
   // and the carried rows must hold numbers.
   for (const DeviceMemory* memory : {&products.tickets, &products.carried, &products.workspace,

@@ -33,6 +33,7 @@ struct StepMemory {
   } experts;
 
   DeviceMemory delta_factors;  // DeltaLaunch::factors
+  DeviceMemory logits_part;    // [rows, own rows of the head], in a shard
 };
 
 }  // namespace skald::cuda

@@ -3,10 +3,13 @@
 #include <algorithm>
 
 #include "cuda/gpu/check.h"
+#include "cuda/kernels/exchange/all_gather.h"
+#include "cuda/kernels/exchange/all_reduce.h"
 #include "cuda/kernels/pointwise/pointwise.h"
 #include "cuda/kernels/tiles/tiles.h"
 #include "cuda/run/launchers.h"
 #include "engine/base/overloaded.h"
+#include "engine/program/shard.h"
 
 namespace skald::cuda {
 namespace {
@@ -105,6 +108,8 @@ void* StepOps::address(const Step& step, const BufferName& buffer, DType type) c
         return step.head_input;
       case Kind::Logits:
         return p_.logits.as<void>();
+      case Kind::LogitsPart:
+        return memory_.logits_part.as<void>();
       case Kind::Pairs:
         return memory_.products.pairs.as<void>();
       case Kind::ExpertsGated:
@@ -179,11 +184,25 @@ void StepOps::launch(const Step& step, const StepEntry& entry, const PostNormEnt
                    stream_);
 }
 
-void StepOps::launch(const Step& step, const StepEntry& entry, const CapEntry&) {
+void StepOps::launch(const Step& step, const StepEntry& entry, const CapEntry& cap) {
   const auto& linear = op<FusedLinear>(entry);
-  launch_cap({p_.logits.as<float>(), step.rows * p_.fused.outs(linear), linear.scale,
-              linear.softcap, entry.dependent},
-             stream_);
+  auto* const logits = static_cast<float*>(address(step, cap.logits, DType::F32));
+  launch_cap(
+      {logits, step.rows * p_.fused.outs(linear), linear.scale, linear.softcap, entry.dependent},
+      stream_);
+}
+
+void StepOps::launch(const Step& step, const StepEntry& entry, const GatherEntry&) {
+  AllGatherLaunch launch = {};
+  launch.in = memory_.logits_part.as<float>();
+  launch.out = p_.logits.as<float>();
+  launch.rows = step.rows;
+  const Shard& shard = p_.fused.program.shard;
+  const std::vector<int64_t> borders = logit_borders(p_.fused.program.vocab(), shard.of);
+  std::copy(borders.begin(), borders.end(), launch.first);
+  launch.dependent = entry.dependent;
+  launch.mail = p_.exchange->links(shard.rank);
+  launch_all_gather(launch, stream_);
 }
 
 void StepOps::launch(const Step& step, const StepEntry& entry, const RowGateEntry&) {
@@ -225,6 +244,7 @@ void StepOps::launch(const Step& step, const StepEntry& entry, const ExchangeEnt
   launch.count = step.rows * p_.fused.cols(exchange.in);
   launch.scale = exchange.scale;
   launch.adds = !exchange.in_place() && !exchange.norm;
+  launch.rounds = p_.fused.type != DType::F32 && !setting_.reproducible;
   launch.dependent = entry.dependent;
   launch.mail = p_.exchange->links(p_.fused.program.shard.rank);
   launch_all_reduce(launch, stream_);

@@ -92,6 +92,7 @@ class StepOps {
   void launch(const Step& step, const StepEntry& entry, const BiasEntry& bias);
   void launch(const Step& step, const StepEntry& entry, const PostNormEntry& norm);
   void launch(const Step& step, const StepEntry& entry, const CapEntry& cap);
+  void launch(const Step& step, const StepEntry& entry, const GatherEntry& gather);
   void launch(const Step& step, const StepEntry& entry, const RowGateEntry& gate);
   void launch(const Step& step, const StepEntry& entry, const QkNormEntry& norm);
   void launch(const Step& step, const StepEntry& entry, const RopeAppendEntry& rope);

@@ -12,6 +12,7 @@
 #include "engine/cpu/plan.h"
 #include "engine/cpu/row_ops.h"
 #include "engine/cpu/simd.h"
+#include "engine/program/shard.h"
 #include "engine/step/exchange.h"
 #include "engine/step/group.h"
 #include "engine/step/rank.h"
@@ -46,7 +47,8 @@ class CpuExecutor final : public RankExecutor {
         shard_(model.shard),
         exchange_(std::move(exchange)),
         program_(model.program()),
-        logits_op_(std::get<Logits>(program_.ops.back())),
+        logits_op_(program_.logits()),
+        logit_borders_(logit_borders(program_.vocab(), shard_.of)),
         plan_(checked_plan(model, program_, options)),
         max_rows_(options.rows),
         cache_type_(cpu::cache_type(options)),
@@ -67,6 +69,9 @@ class CpuExecutor final : public RankExecutor {
     states_ = Buffer(pool_.states().size() * state_bytes(), "the recurrent states");
     wanted_ = Buffer(max_rows_ * hidden_cols() * int64_t{sizeof(float)}, "activations");
     logits_ = Buffer(kLogitRows * program_.vocab() * int64_t{sizeof(float)}, "logits");
+    if (logits_op_.is_part()) {
+      logits_part_ = Buffer(kLogitRows * head().rows * int64_t{sizeof(float)}, "logits");
+    }
     rows_.reserve(static_cast<size_t>(max_rows_));
     slots_.reserve(rows_.capacity());
     state_rows_.reserve(rows_.capacity());
@@ -104,7 +109,8 @@ class CpuExecutor final : public RankExecutor {
   }
 
   int64_t bytes_allocated() const override {
-    return cache_.bytes() + states_.bytes() + wanted_.bytes() + logits_.bytes() + row_ops_.bytes();
+    return cache_.bytes() + states_.bytes() + wanted_.bytes() + logits_.bytes() +
+           logits_part_.bytes() + row_ops_.bytes();
   }
 
   void check_step(Step step) const override { step_.check_step(step); }
@@ -127,6 +133,8 @@ class CpuExecutor final : public RankExecutor {
     check(row >= 0 && row < wanted_rows(), "a wanted row's hidden numbers are asked for");
     return {wanted_.as<float>() + row * hidden_cols(), static_cast<size_t>(hidden_cols())};
   }
+
+  void drop_logits() override { logit_rows_ = 0; }
 
   std::span<const float> logits(int64_t row) override {
     check(row >= 0 && row < wanted_rows(), "a wanted row's logits are asked for");
@@ -226,16 +234,22 @@ class CpuExecutor final : public RankExecutor {
 
   void apply(const Logits&) {}  // compute_logits() computes them on request
 
+  const TensorView& head() const { return program_.weight(logits_op_.weight).view; }
+
   void compute_logits(int64_t row) {
     first_logit_row_ = row;
     logit_rows_ = std::min(kLogitRows, wanted_rows() - row);
     const float* in = wanted_.as<float>() + row * hidden_cols();
-    kernels_->linear(
-        {program_.weight(logits_op_.weight).view, nullptr, in, logits_.as<float>(), logit_rows_});
-    const int64_t vocab = program_.vocab();
+    const int64_t vocab = program_.vocab(), own = head().rows;
+    float* const out = (logits_op_.is_part() ? logits_part_ : logits_).as<float>();
+    kernels_->linear({head(), nullptr, in, out, logit_rows_});
     if (logits_op_.scale != 1 || logits_op_.softcap != 0) {
-      kernels_->cap(
-          {logits_.as<float>(), logit_rows_ * vocab, logits_op_.scale, logits_op_.softcap});
+      kernels_->cap({out, logit_rows_ * own, logits_op_.scale, logits_op_.softcap});
+    }
+    if (logits_op_.is_part()) {
+      exchange_->all_gather(shard_.rank, {out, static_cast<size_t>(logit_rows_ * own)},
+                            logit_borders_,
+                            {logits_.as<float>(), static_cast<size_t>(logit_rows_ * vocab)});
     }
     if (observer_) {
       observer_({program_.ops.size() - 1,
@@ -260,6 +274,7 @@ class CpuExecutor final : public RankExecutor {
   const std::shared_ptr<HostExchange> exchange_;
   Program program_;
   Logits logits_op_;
+  std::vector<int64_t> logit_borders_;  // of the ranks' parts
   MemoryPlan plan_;
   int64_t max_rows_;
   DType cache_type_;
@@ -281,8 +296,9 @@ class CpuExecutor final : public RankExecutor {
   RowOps row_ops_;                    // has the buffers of all ops
 
   // The step's wanted rows, and the logits of those that were computed last.
-  Buffer wanted_;  // [wanted_rows(), dim]
-  Buffer logits_;  // [logit_rows_, vocab]
+  Buffer wanted_;       // [wanted_rows(), dim]
+  Buffer logits_;       // [logit_rows_, vocab]
+  Buffer logits_part_;  // [logit_rows_, own rows of the head], if the rank has a part of it
   int64_t first_logit_row_ = 0, logit_rows_ = 0;
 
   Observer observer_;

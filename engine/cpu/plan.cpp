@@ -40,6 +40,12 @@ int64_t kernel_bytes(const Program& program, const RunOptions& run_options) {
          product_rows(options) * options.max_cols * kBytesPerInt8 + experts_bytes(options);
 }
 
+int64_t logit_bytes(const Program& program) {
+  const int64_t part =
+      program.logits().is_part() ? program.weight(program.logits().weight).view.rows : 0;
+  return kLogitRows * (program.vocab() + part) * kFloatBytes;
+}
+
 }  // namespace
 
 KernelOptions kernel_options(const Program& program, const RunOptions& options) {
@@ -90,7 +96,7 @@ MemoryPlan plan_memory(const Model& model, const Program& program, const RunOpti
   std::vector<MemoryPart> fixed = {{"weights", model.weights->bytes(), model.weights->mapped()},
                                    {"norms and biases", vector_bytes(program)},
                                    {"activations", options.rows * cols * kFloatBytes},
-                                   {"logits", kLogitRows * program.vocab() * kFloatBytes},
+                                   {"logits", logit_bytes(program)},
                                    {"workspace", kernel_bytes(program, options)}};
   if (const int64_t slots = state_slots(program, options); slots > 0) {
     fixed.push_back(

@@ -21,7 +21,9 @@ void Program::bind_context(int64_t context) {
   }
 }
 
-int64_t Program::vocab() const { return weight(std::get<Logits>(ops.back()).weight).view.rows; }
+int64_t Program::vocab() const {
+  return logits().is_part() ? logits().of : weight(logits().weight).view.rows;
+}
 
 int64_t Program::state_floats() const {
   int64_t floats = 0;
@@ -394,7 +396,10 @@ void check_program(const Program& p) {
             },
             [&](const Add& o) { return cols(o.x) == cols(o.y); },
             [](const AllReduce&) { return true; },
-            [&](const Logits& o) { return view(o.weight).cols == cols(o.in); },
+            [&](const Logits& o) {
+              return view(o.weight).cols == cols(o.in) && o.first >= 0 &&
+                     (!o.is_part() || o.first + view(o.weight).rows <= o.of);
+            },
         },
         op);
     check(fits, "an op's buffers and weights agree");

@@ -170,12 +170,16 @@ struct AllReduce {
   ActId x;
 };
 // z = scale * weight · in, then softcap * tanh(z / softcap) if softcap is not 0. Computed for the
-// wanted rows alone. The last op of every program.
+// wanted rows alone. The last op of every program. In a shard, the weight may have only a part of
+// the rows: those from `first` on, of `of` in all. The ranks then gather their logits.
 struct Logits {
   ActId in;
   WeightId weight;  // [vocab, dim]
   float scale = 1;
   float softcap = 0;
+  int64_t first = 0, of = 0;  // of = 0: the weight has all rows
+
+  bool is_part() const { return of > 0; }
 };
 
 using Op = std::variant<Embed, Norm, HeadNorm, Linear, Rope, Attention, HeadPart, CausalConv,
@@ -228,7 +232,8 @@ struct Program {
   const Weight& weight(WeightId id) const { return weights[static_cast<size_t>(id)]; }
   // Chooses the frequencies of every rope. An executor calls it once, when it knows its context.
   void bind_context(int64_t context);
-  int64_t vocab() const;         // rows of the Logits op's weight
+  const Logits& logits() const { return std::get<Logits>(ops.back()); }
+  int64_t vocab() const;         // logits of a row, all ranks' together
   int64_t state_floats() const;  // all states of a sequence; 0: the model has none
   // The bytes that a decode step of so many sequences reads: a row of the embedding for each, and
   // as many experts as rows choose that choose all experts equally often, each by itself.

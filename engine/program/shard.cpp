@@ -223,7 +223,15 @@ class ShardBuilder {
   void convert(AllReduce& o) { o.x = act(o.x); }
   void convert(Logits& o) {
     o.in = act(o.in);
-    o.weight = weight(o.weight);
+    const std::vector<int64_t> borders = logit_borders(whole_.vocab(), shard_.of);
+    if (borders.empty()) {
+      o.weight = weight(o.weight);
+      return;
+    }
+    const auto own = borders.begin() + shard_.rank;
+    o.first = own[0];
+    o.of = borders.back();
+    o.weight = weight(o.weight, {Part::Of::Rows, own[0], own[1] - own[0]});
   }
 
   const Program& whole_;
@@ -245,6 +253,17 @@ Program shard_program(Program whole, const Shard& shard) {
   Program program = ShardBuilder(whole, shard, roles).run();
   check_program(program);
   return program;
+}
+
+std::vector<int64_t> logit_borders(int64_t vocab, int ranks) {
+  constexpr int64_t kUnit =
+      64;  // tokens that are not divided, since kernels compute so many together
+  const int64_t units = vocab / kUnit;
+  if (ranks == 1 || units < ranks) return {};
+  std::vector<int64_t> borders;
+  for (int rank = 0; rank < ranks; ++rank) borders.push_back(units * rank / ranks * kUnit);
+  borders.push_back(vocab);
+  return borders;
 }
 
 int64_t count_all_reduces(const Program& program) {

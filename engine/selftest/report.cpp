@@ -48,8 +48,8 @@ int Report::failed() const {
 }
 
 std::string_view sort_name(Sort sort) {
-  constexpr std::string_view kNames[] = {"product", "attention", "pointwise",
-                                         "score",   "experts",   "state"};
+  constexpr std::string_view kNames[] = {"product", "attention", "pointwise", "score",
+                                         "experts", "state",     "exchange"};
   return kNames[static_cast<size_t>(sort)];
 }
 

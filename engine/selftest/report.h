@@ -12,7 +12,7 @@
 
 namespace skald::selftest {
 
-enum class Sort : uint8_t { Product, Attention, Pointwise, Score, Experts, State };
+enum class Sort : uint8_t { Product, Attention, Pointwise, Score, Experts, State, Exchange };
 
 struct Request {
   Extent extent = Extent::Full;

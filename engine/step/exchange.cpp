@@ -1,5 +1,7 @@
 #include "engine/step/exchange.h"
 
+#include <algorithm>
+
 #include "engine/base/error.h"
 
 namespace skald {
@@ -26,6 +28,20 @@ void HostExchange::all_reduce(int rank, std::span<float> x) {
     float sum = parts_[0][i];
     for (size_t r = 1; r < ranks; ++r) sum += parts_[r][i];
     for (const std::span<float>& part : parts_) part[i] = sum;
+  }
+  meet();
+}
+
+void HostExchange::all_gather(int rank, std::span<float> columns, std::span<const int64_t> borders,
+                              std::span<float> out) {
+  parts_[static_cast<size_t>(rank)] = columns;
+  meet();
+  const int64_t all = borders.back(), rows = std::ssize(out) / all;
+  for (size_t r = 0; r < parts_.size(); ++r) {
+    const int64_t count = borders[r + 1] - borders[r];
+    for (int64_t row = 0; row < rows; ++row) {
+      std::copy_n(parts_[r].data() + row * count, count, out.data() + row * all + borders[r]);
+    }
   }
   meet();
 }

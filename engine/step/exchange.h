@@ -1,5 +1,5 @@
-// What the ranks of a group use to add up their parts (the op AllReduce). The ranks run the same
-// ops in the same order, each on a thread of its own.
+// What the ranks of a group use to add up their parts (the op AllReduce) and to join their logits.
+// The ranks run the same ops in the same order, each on a thread of its own.
 #pragma once
 
 #include <condition_variable>
@@ -27,6 +27,11 @@ class HostExchange final : public Exchange {
   // Every rank calls it with a buffer of the same size. Afterwards each buffer holds the sum, added
   // in the order of ranks, so that it is the same on all. Throws Error after abort().
   void all_reduce(int rank, std::span<float> x);
+
+  // Every rank calls it with its columns of the same rows. Rank r has the columns from borders[r]
+  // on, up to borders[r + 1]; out: all columns of the rows. Throws Error after abort().
+  void all_gather(int rank, std::span<float> columns, std::span<const int64_t> borders,
+                  std::span<float> out);
 
   void abort() noexcept override;
   void reset() override;

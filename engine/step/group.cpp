@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -109,7 +110,9 @@ class GroupExecutor final : public Executor {
  public:
   GroupExecutor(const Model& model, int ranks, std::shared_ptr<Exchange> exchange,
                 const std::function<std::unique_ptr<RankExecutor>(const Model&)>& make)
-      : program_(whole(model).program()), threads_(ranks, std::move(exchange)) {
+      : program_(whole(model).program()),
+        exchange_(std::move(exchange)),
+        threads_(ranks, exchange_) {
     ranks_.resize(static_cast<size_t>(ranks));
     threads_.run([&](int rank) {
       Model shard = model;
@@ -135,25 +138,12 @@ class GroupExecutor final : public Executor {
   int64_t run(Step step) override {
     first().check_step(step);
     const Extension extension = extend(step);
-    int64_t wanted = 0;
-    const auto compute = [&] {
-      threads_.run([&](int rank) {
-        const int64_t rows = of(rank).run_extended(step, extension);
-        if (rank == 0) wanted = rows;
-      });
-    };
     try {
-      try {
-        compute();
-      } catch (const Error& error) {
-        if (error.code() != Exit::Memory) throw;
-        compute();  // a rank may have a reserve of memory, which it has freed now
-      }
+      return on_all([&](RankExecutor& rank) { return rank.run_extended(step, extension); });
     } catch (...) {
       take_back(step);
       throw;
     }
-    return wanted;
   }
 
   Picks pick_and_run(std::span<const PickRequest> requests,
@@ -179,19 +169,39 @@ class GroupExecutor final : public Executor {
   }
   int64_t last_step() const override { return first().last_step(); }
 
-  // Every rank has the same residual stream and the whole head.
-  std::span<const float> logits(int64_t row) override { return first().logits(row); }
+  // Every rank has the same residual stream, but only a part of the head.
   std::span<const float> hidden(int64_t row) override { return first().hidden(row); }
+  std::span<const float> logits(int64_t row) override {
+    return on_all([&](RankExecutor& rank) { return rank.logits(row); });
+  }
   std::vector<Picked> pick(std::span<const PickRequest> requests) override {
-    return first().pick(requests);
+    return on_all([&](RankExecutor& rank) { return rank.pick(requests); });
   }
   int64_t logit_rows() const override { return first().logit_rows(); }
   std::vector<TokenScore> score(std::span<const int32_t> targets) override {
-    return first().score(targets);
+    return on_all([&](RankExecutor& rank) { return rank.score(targets); });
   }
   std::vector<RowComparison> compare(Executor& base, std::span<const int32_t> targets) override {
     auto* group = dynamic_cast<GroupExecutor*>(&base);
-    return first().compare(group ? group->first() : base, targets);
+    if (!group || group->ranks_.size() != ranks_.size()) return Executor::compare(base, targets);
+    std::vector<RowComparison> result;
+    try {
+      threads_.run([&](int rank) {
+        try {
+          auto own = of(rank).compare(group->of(rank), targets);
+          if (rank == 0) result = std::move(own);
+        } catch (...) {
+          group->exchange_->abort();
+          throw;
+        }
+      });
+    } catch (...) {
+      group->exchange_->reset();
+      group->drop_logits();
+      drop_logits();
+      throw;
+    }
+    return result;
   }
 
   void observe(Observer observer) override {
@@ -234,6 +244,35 @@ class GroupExecutor final : public Executor {
  private:
   RankExecutor& of(int rank) const { return *ranks_[static_cast<size_t>(rank)]; }
   RankExecutor& first() const { return *ranks_.front(); }
+
+  // The result of job(executor) of the first rank, once all ranks have done the job. If a rank had
+  // no memory, all do it once more: the rank may have had a reserve, which it has freed now.
+  template <class Job>
+  std::invoke_result_t<Job, RankExecutor&> on_all(const Job& job) {
+    std::invoke_result_t<Job, RankExecutor&> result{};
+    const auto attempt = [&] {
+      try {
+        threads_.run([&](int rank) {
+          auto own = job(of(rank));
+          if (rank == 0) result = std::move(own);
+        });
+      } catch (...) {
+        drop_logits();
+        throw;
+      }
+    };
+    try {
+      attempt();
+    } catch (const Error& error) {
+      if (error.code() != Exit::Memory) throw;
+      attempt();
+    }
+    return result;
+  }
+
+  void drop_logits() const {
+    for (const auto& rank : ranks_) rank->drop_logits();
+  }
 
   template <class Number>
   int64_t sum(const Number& number) const {
@@ -278,6 +317,7 @@ class GroupExecutor final : public Executor {
   Program program_;  // the whole model
   std::vector<std::unique_ptr<RankExecutor>> ranks_;
   std::optional<PagePool> pool_;
+  std::shared_ptr<Exchange> exchange_;
   RankThreads threads_;  // ends before the ranks do
 };
 

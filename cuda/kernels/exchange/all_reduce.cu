@@ -3,54 +3,14 @@
 // which arrive together; so no thread waits for another of its rank. Twice the bytes, but one trip
 // instead of two. Floor: a write to another GPU, about 1 us, or (ranks - 1) * bytes / the links'
 // rate.
-#include <algorithm>
-
-#include "cuda/kernels/device/launch.cuh"
 #include "cuda/kernels/exchange/all_reduce.h"
+
+#include <cuda_fp16.h>
+
+#include "cuda/kernels/exchange/mail.cuh"
 
 namespace skald::cuda {
 namespace {
-
-constexpr int kThreads = 512;
-constexpr int kFewestFloats = 2048;  // of a block of all_reduce
-constexpr int kWords = static_cast<int>(MailLayout::kBlockFloats / 4 / kThreads);  // of a thread
-// Between two looks at `aborted`, some 50 ms. It lies behind the host's link, where the reads of
-// thousands of threads take 0.3 ms: that would make the other rank wait, and look too.
-constexpr int kSpins = 1 << 16;
-
-__device__ inline void raise_flag(uint32_t* flag, uint32_t letter) {
-  asm volatile("st.release.sys.global.u32 [%0], %1;" : : "l"(flag), "r"(letter) : "memory");
-}
-
-__device__ inline uint32_t look_at(const uint32_t* flag) {
-  uint32_t value;
-  asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(flag) : "memory");
-  return value;
-}
-
-__device__ inline void wait_for(const uint32_t* flag, uint32_t letter, const uint32_t* aborted) {
-  // The sender may be one letter further.
-  for (int spins = 1; static_cast<int>(look_at(flag) - letter) < 0; ++spins) {
-    if (spins % kSpins == 0 && look_at(aborted) != 0) return;
-  }
-}
-
-__device__ inline float4 load(const float* from, int64_t left) {
-  if (left >= 4) return *reinterpret_cast<const float4*>(from);
-  float4 value = {};
-  float* const numbers = &value.x;
-  for (int i = 0; i < left; ++i) numbers[i] = from[i];
-  return value;
-}
-
-__device__ inline void store(float* to, float4 value, int64_t left) {
-  if (left >= 4) {
-    *reinterpret_cast<float4*>(to) = value;
-    return;
-  }
-  const float* const numbers = &value.x;
-  for (int i = 0; i < left; ++i) to[i] = numbers[i];
-}
 
 __device__ inline float4 plus(float4 a, float4 b) {
   return {a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w};
@@ -61,27 +21,62 @@ __device__ inline float4 plus_scaled(float4 a, float scale, float4 b) {
           fmaf(scale, b.w, a.w)};
 }
 
-__device__ inline void send_pair(MailPair* to, float2 pair, uint32_t letter) {
-  asm volatile("st.volatile.global.v4.u32 [%0], {%1, %2, %3, %4};"
-               :
-               : "l"(to), "r"(__float_as_uint(pair.x)), "r"(letter), "r"(__float_as_uint(pair.y)),
-                 "r"(letter)
-               : "memory");
-}
+// How numbers lie in a letter: as they are. A thread writes four.
+struct Floats {
+  using Word = float4;
+  static constexpr int kUnit = 4;
+  static constexpr int kMost = static_cast<int>(MailLayout::kBlockFloats);
 
-__device__ inline float2 receive_pair(const MailPair* from, uint32_t letter,
-                                      const uint32_t* aborted) {
-  uint4 value;
-  for (int spins = 1;; ++spins) {
-    asm volatile("ld.volatile.global.v4.u32 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(value.x), "=r"(value.y), "=r"(value.z), "=r"(value.w)
-                 : "l"(from)
-                 : "memory");
-    if (value.y == letter && value.w == letter) break;
-    if (spins % kSpins == 0 && look_at(aborted) != 0) break;
+  static __device__ Word pack(float4 numbers) { return numbers; }
+  static __device__ float4 unpack(Word word) { return word; }
+  static __device__ void write(float* place, int at, Word word) {
+    *reinterpret_cast<float4*>(place + at) = word;
   }
-  return {__uint_as_float(value.x), __uint_as_float(value.z)};
-}
+  static __device__ Word read(const float* place, int at) {
+    return __ldcv(reinterpret_cast<const float4*>(place + at));
+  }
+};
+
+// 128 numbers, those of a warp, as f16 times a power of 2 that brings the largest to 2^14 or more.
+// So no number is too large for f16, and the largest ones keep 11 bits.
+struct Halves {
+  struct Word {
+    uint2 halves;
+    float scale;
+  };
+  static constexpr int kUnit = 128;
+  // A letter has the halves of all its numbers, and then the scales.
+  static constexpr int kMost = 7 * 4 * kMailThreads;
+  static_assert(kMost * 2 + kMost / kUnit * 4 <= MailLayout::kBlockFloats * 4);
+
+  static __device__ Word pack(float4 x) {
+    const uint32_t own =
+        __float_as_uint(fmaxf(fmaxf(fabsf(x.x), fabsf(x.y)), fmaxf(fabsf(x.z), fabsf(x.w))));
+    uint32_t most = own;
+#pragma unroll
+    for (int lane = 16; lane > 0; lane /= 2) most = max(most, __shfl_xor_sync(~0u, most, lane));
+    // Exponents of floats are stored plus 127. Numbers below 2^-112 count as that.
+    const int exponent = max(static_cast<int>(most >> 23), 15);
+    const float factor = __uint_as_float(static_cast<uint32_t>(268 - exponent) << 23);
+    const __half2 low = __floats2half2_rn(x.x * factor, x.y * factor);
+    const __half2 high = __floats2half2_rn(x.z * factor, x.w * factor);
+    return {{*reinterpret_cast<const uint32_t*>(&low), *reinterpret_cast<const uint32_t*>(&high)},
+            __uint_as_float(static_cast<uint32_t>(exponent - 14) << 23)};
+  }
+  static __device__ float4 unpack(Word word) {
+    const float2 low = __half22float2(*reinterpret_cast<const __half2*>(&word.halves.x));
+    const float2 high = __half22float2(*reinterpret_cast<const __half2*>(&word.halves.y));
+    return {low.x * word.scale, low.y * word.scale, high.x * word.scale, high.y * word.scale};
+  }
+  static __device__ void write(float* place, int at, Word word) {
+    reinterpret_cast<uint2*>(place)[at / 4] = word.halves;
+    if (at % kUnit == 0) place[kMost / 2 + at / kUnit] = word.scale;
+  }
+  static __device__ Word read(const float* place, int at) {
+    return {__ldcv(reinterpret_cast<const uint2*>(place) + at / 4),
+            __ldcv(place + kMost / 2 + at / kUnit)};
+  }
+};
 
 __global__ void __launch_bounds__(MailLayout::kFewThreads)
     all_reduce_few(__grid_constant__ const AllReduceLaunch a) {
@@ -118,79 +113,74 @@ __global__ void __launch_bounds__(MailLayout::kFewThreads)
   if (threadIdx.x == 0) *sent = letter;
 }
 
-// `share` floats of a block at a time.
-__global__ void __launch_bounds__(kThreads, 2)
+// `share` numbers of a block in a letter.
+template <class Form>
+__global__ void __launch_bounds__(kMailThreads, 2)
     all_reduce(__grid_constant__ const AllReduceLaunch a, int share) {
   let_next_kernel_start();
   wait_for_kernel_ahead();
+  constexpr int kWords = Form::kMost / 4 / kMailThreads;  // of a thread
   const MailLinks& mail = a.mail;
-  const int block = static_cast<int>(blockIdx.x), thread = static_cast<int>(threadIdx.x);
-  const auto place_of = [&](int receiver, int sender, uint32_t letter) {
-    const int64_t place = (int64_t{letter & 1} * mail.ranks + sender) * MailLayout::kBlocks + block;
-    return mail.blocks[receiver] + place * MailLayout::kBlockFloats;
-  };
-  uint32_t letter = mail.sent[block];
-  for (int64_t first = int64_t{block} * share; first < a.count;
+  MailRoute route(mail);
+  for (int64_t first = int64_t{blockIdx.x} * share; first < a.count;
        first += int64_t{gridDim.x} * share) {
-    ++letter;
+    route.next_letter();
     const int64_t end = min(first + share, a.count);
-    float4 own[kWords];
+    // Word i of the thread, if the share has it. Whole warps have it or do not.
+    const auto place_of = [&](int i) {
+      return (i * kMailThreads + static_cast<int>(threadIdx.x)) * 4;
+    };
+    const auto has = [&](int i) { return place_of(i) < share; };
+    typename Form::Word own[kWords];
 #pragma unroll
     for (int i = 0; i < kWords; ++i) {
-      const int at = (i * kThreads + thread) * 4;
-      if (at < share && first + at < end) own[i] = load(a.in + first + at, end - first - at);
+      if (has(i))
+        own[i] = Form::pack(load_four(a.in + first + place_of(i), end - first - place_of(i)));
     }
     for (int hop = 1; hop < mail.ranks; ++hop) {
-      const int receiver = (mail.rank + hop) % mail.ranks;
-      float* const place = place_of(receiver, mail.rank, letter);
+      float* const place = route.place((mail.rank + hop) % mail.ranks, mail.rank);
 #pragma unroll
       for (int i = 0; i < kWords; ++i) {
-        const int at = (i * kThreads + thread) * 4;
-        if (at < share && first + at < end) *reinterpret_cast<float4*>(place + at) = own[i];
+        if (has(i) && first + place_of(i) / Form::kUnit * Form::kUnit < end) {
+          Form::write(place, place_of(i), own[i]);
+        }
       }
     }
-    __syncthreads();
-    if (thread < mail.ranks && thread != mail.rank) {
-      raise_flag(mail.flags[thread] + mail.rank * MailLayout::kBlocks + block, letter);
-      wait_for(mail.flags[mail.rank] + thread * MailLayout::kBlocks + block, letter, mail.aborted);
-    }
-    __syncthreads();
+    route.exchange();
 #pragma unroll
     for (int i = 0; i < kWords; ++i) {
-      const int at = (i * kThreads + thread) * 4;
-      if (at >= share || first + at >= end) continue;
+      const int64_t left = end - first - place_of(i);
+      if (!has(i) || left <= 0) continue;
       float4 sum;
       for (int rank = 0; rank < mail.ranks; ++rank) {
-        const float* const place = place_of(mail.rank, rank, letter);
-        const float4 part =
-            rank == mail.rank ? own[i] : __ldcv(reinterpret_cast<const float4*>(place + at));
+        const float4 part = Form::unpack(
+            rank == mail.rank ? own[i] : Form::read(route.place(mail.rank, rank), place_of(i)));
         sum = rank == 0 ? part : plus(sum, part);
       }
-      float* const out = a.out + first + at;
-      const int64_t left = end - first - at;
-      store(out, a.adds ? plus_scaled(load(out, left), a.scale, sum) : sum, left);
+      float* const out = a.out + first + place_of(i);
+      store_four(out, a.adds ? plus_scaled(load_four(out, left), a.scale, sum) : sum, left);
     }
   }
-  if (thread == 0) mail.sent[block] = letter;
+  route.end();
+}
+
+template <class Form>
+void launch_many(const AllReduceLaunch& a, Stream stream) {
+  const MailShares shares(a.count, Form::kUnit, Form::kMost);
+  const Grid grid = {dim3(static_cast<unsigned>(shares.blocks)), kMailThreads, 0, a.dependent};
+  launch_kernel(all_reduce<Form>, grid, stream, a, shares.share);
 }
 
 }  // namespace
 
 void launch_all_reduce(const AllReduceLaunch& a, Stream stream) {
-  if (a.count <= MailLayout::kFewFloats) {
-    constexpr int64_t kEach = int64_t{2} * MailLayout::kFewThreads;
-    const dim3 blocks(static_cast<unsigned>((a.count + kEach - 1) / kEach));
-    const Grid grid = {blocks, MailLayout::kFewThreads, 0, a.dependent};
-    launch_kernel(all_reduce_few, grid, stream, a);
+  if (a.count > MailLayout::kFewFloats) {
+    a.rounds ? launch_many<Halves>(a, stream) : launch_many<Floats>(a, stream);
     return;
   }
-  constexpr int64_t kWord = 4;
-  const int64_t even = (a.count + MailLayout::kBlocks - 1) / MailLayout::kBlocks;
-  const int64_t share = std::clamp<int64_t>((even + kWord - 1) / kWord * kWord, kFewestFloats,
-                                            MailLayout::kBlockFloats);
-  const int64_t blocks = std::min<int64_t>((a.count + share - 1) / share, MailLayout::kBlocks);
-  const Grid grid = {dim3(static_cast<unsigned>(blocks)), kThreads, 0, a.dependent};
-  launch_kernel(all_reduce, grid, stream, a, static_cast<int>(share));
+  constexpr int64_t kEach = int64_t{2} * MailLayout::kFewThreads;
+  const dim3 blocks(static_cast<unsigned>((a.count + kEach - 1) / kEach));
+  launch_kernel(all_reduce_few, {blocks, MailLayout::kFewThreads, 0, a.dependent}, stream, a);
 }
 
 }  // namespace skald::cuda

@@ -17,10 +17,15 @@ TEST_CASE("a shard's sums are launches of their own, which add to the residual s
         "embed norm+linear attention linear exchange norm+linear linear exchange norm+linear");
   const std::string launches = kernels(model, 1);
   CHECK(launches.find("[256]: all_reduce\n") != std::string::npos);
-  // The mail that others write to is counted, and only where there are others.
-  CHECK(sizes_of(model).mail > 0);
+  CHECK(launches.find("all_gather\n") != std::string::npos);
+  // The mail that others write to is counted, and only where there are others. So are the logits
+  // before they are joined.
+  const cuda::Sizes sizes = sizes_of(model);
+  CHECK(sizes.mail > 0);
+  CHECK(sizes.logits_part == sizes.logit_rows * 172 * 4);
   model.shard = {};
   CHECK(sizes_of(model).mail == 0);
+  CHECK(sizes_of(model).logits_part == 0);
 }
 
 TEST_CASE("CUDA has kernels for the shards of every family that it runs") {

@@ -30,12 +30,12 @@ std::map<std::string, TensorView> views(const Program& program) {
   return by_name;
 }
 
-TEST_CASE("a rank has a part of the heads and of the feed-forward, and of nothing else") {
+TEST_CASE("a rank has a part of the heads, of the feed-forward and of the logits") {
   const Model model = random_llama({.layers = 1, .heads = 4, .kv_heads = 2, .head_dim = 64});
   const Program whole = model.program();
   const auto first = views(shard_of(model, 0, 2)), second = views(shard_of(model, 1, 2));
   CHECK(first.size() == whole.weights.size());
-  for (const char* name : {"token_embd.weight", "output.weight", "blk.0.attn_norm.weight"}) {
+  for (const char* name : {"token_embd.weight", "blk.0.attn_norm.weight"}) {
     CHECK(first.at(name).data == second.at(name).data);
     CHECK(first.at(name).rows == views(whole).at(name).rows);
   }
@@ -47,6 +47,9 @@ TEST_CASE("a rank has a part of the heads and of the feed-forward, and of nothin
   CHECK(second.at("blk.0.ffn_down.weight[:, 256:512]").data == down.data + 256 * 4);
   CHECK(second.at("blk.0.ffn_down.weight[:, 256:512]").row_bytes == down.row_bytes);
   CHECK(second.at("blk.0.attn_output.weight[:, 128:256]").cols == 128);
+  const TensorView head = views(whole).at("output.weight");
+  CHECK(first.at("output.weight[0:128]").data == head.data);
+  CHECK(second.at("output.weight[128:300]").data == head.row(128));
 
   const Program shard = shard_of(model, 1, 2);
   CHECK(shard.shard == Shard{1, 2});
@@ -57,6 +60,20 @@ TEST_CASE("a rank has a part of the heads and of the feed-forward, and of nothin
   CHECK(shard.kv.front().kv_heads == 1);
   CHECK(ops_of<Rope>(shard).front().heads == 2);
   CHECK(shard.vocab() == whole.vocab());
+  CHECK(shard.logits().first == 128);
+}
+
+TEST_CASE("logits are divided by 64 tokens, and the last rank has the rest") {
+  using Borders = std::vector<int64_t>;
+  CHECK(logit_borders(300, 2) == Borders{0, 128, 300});
+  CHECK(logit_borders(300, 3) == Borders{0, 64, 128, 300});
+  CHECK(logit_borders(128256, 4) == Borders{0, 32064, 64128, 96192, 128256});
+  CHECK(logit_borders(300, 5).empty());
+  CHECK(logit_borders(300, 1).empty());
+  const Model model = random_llama({.layers = 1, .heads = 8, .kv_heads = 8});
+  const Program shard = shard_of(model, 3, 5);
+  CHECK(views(shard).at("output.weight").rows == 300);
+  CHECK(!shard.logits().is_part());
 }
 
 TEST_CASE("the parts of all ranks are the whole, also where they differ in size") {
