@@ -96,11 +96,13 @@ auto names(const Table& table) {
   return all;
 }
 
+// The row of this name, in any case.
 template <class Table>
 const auto& find_row(const Table& table, std::string_view name, std::string_view what) {
+  const auto is_same = [](unsigned char a, unsigned char b) { return a == std::tolower(b); };
   std::string known;
   for (const auto& row : table) {
-    if (row.name == name) return row;
+    if (std::ranges::equal(std::string_view(row.name), name, is_same)) return row;
     known += concat(known.empty() ? "" : ", ", row.name);
   }
   fail(Exit::Usage, "unknown ", what, " '", name, "'; these are: ", known);

@@ -101,8 +101,10 @@ TEST_CASE("shapes with delta nets have one attention in four layers, and build a
 TEST_CASE("an unknown shape or type is an error that lists the known ones") {
   CHECK(has(error_text([] { random_model("x", "f16"); }, Exit::Usage),
             "unknown shape 'x'; these are: smollm2-135m, "));
-  CHECK(has(error_text([] { random_model("smollm2-135m", "F16"); }, Exit::Usage),
-            "unknown type 'F16'; these are: f32, f16, "));
+  CHECK(has(error_text([] { random_model("smollm2-135m", "f17"); }, Exit::Usage),
+            "unknown type 'f17'; these are: f32, f16, "));
+  CHECK(random_model("smollm2-135m", "Q4_K_M").weights->bytes() ==
+        random_model("smollm2-135m", "q4_k_m").weights->bytes());
 }
 
 }  // namespace
