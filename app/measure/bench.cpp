@@ -32,6 +32,8 @@ struct BenchFlags {
   std::string model_word;  // [MODEL]
   std::string shape;
   std::vector<int64_t> prompts{512}, counts{128}, scores{0}, depths{0}, sequences{1};
+  double accepted = -1;  // BenchCase::accepted
+  int guesses = 4;       // at most, in a step
   int repetitions = 3;
   bool json = false, csv = false, markdown = false;
 };
@@ -77,6 +79,11 @@ class TestLine {
   bool terminal_ = stderr_is_terminal();
 };
 
+// The tokens that a test appends to a sequence, at most.
+int64_t room_of(const BenchCase& test, const BenchFlags& flags) {
+  return test.tokens + (test.guesses() ? 2 * (flags.guesses + 1) : 0);
+}
+
 // BenchResult::seconds is empty if Ctrl-C came before the first repetition ended.
 BenchResult measure(Executor& executor, const BenchCase& test, const BenchFlags& flags,
                     TestLine& progress) {
@@ -85,8 +92,8 @@ BenchResult measure(Executor& executor, const BenchCase& test, const BenchFlags&
   progress.show(test.name() + ": warming up");
   std::vector<BenchSequence> sequences;
   for (int64_t i = 0; i < test.sequences; ++i) {
-    BenchSequence& made =
-        sequences.emplace_back(executor, test.depth + test.tokens + 1, static_cast<uint64_t>(i));
+    BenchSequence& made = sequences.emplace_back(executor, test.depth + room_of(test, flags) + 1,
+                                                 static_cast<uint64_t>(i));
     if (!feed(executor, made.sequence, made.part(0, test.depth), rows, false)) return result;
     made.sequence.checkpoint();  // a recurrent state returns to the depth
   }
@@ -105,13 +112,29 @@ BenchResult measure(Executor& executor, const BenchCase& test, const BenchFlags&
     reset();
     once(std::min(warm, test.tokens));
   }
+  GuessControl control(1, flags.guesses);
+  const auto guessing = [&](uint64_t seed) {
+    return decode_guessing(executor, sequences, test.tokens, {control, test.accepted, seed});
+  };
+  // The control learns the times of steps with guesses, and a GPU captures their graphs.
+  for (uint64_t seed = 100; test.guesses() && seed < 103; ++seed) {
+    reset();
+    guessing(seed);
+  }
   for (int i = 0; i < flags.repetitions; ++i) {
     progress.show(concat(test.name(), ": ", i + 1, " of ", flags.repetitions));
     reset();
     const auto start = Clock::now();
-    if (!once(test.tokens)) break;
-    result.seconds.push_back(std::chrono::duration<double>(Clock::now() - start).count());
+    const int64_t made = test.guesses()      ? guessing(static_cast<uint64_t>(i))
+                         : once(test.tokens) ? test.tokens
+                                             : 0;
+    if (made == 0) break;
+    const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    // The last step may have made more tokens than the test has.
+    result.seconds.push_back(seconds * static_cast<double>(test.tokens) /
+                             static_cast<double>(made));
   }
+  if (test.guesses()) return result;  // its steps differ in what they read
   const double count = static_cast<double>(test.tokens);
   if (test.prompt) {
     result.flops = 2 * products_per_row(executor.program()) * count;
@@ -159,7 +182,11 @@ std::vector<BenchCase> list_cases(const BenchFlags& flags) {
     }
     for (int64_t sequences : flags.sequences) {
       for (int64_t tokens : flags.counts) {
-        if (tokens > 0) cases.push_back({false, tokens, depth, sequences});
+        if (tokens == 0) continue;
+        cases.push_back({false, tokens, depth, sequences});
+        if (flags.accepted >= 0) {
+          cases.push_back({false, tokens, depth, sequences, false, flags.accepted});
+        }
       }
     }
   }
@@ -203,9 +230,10 @@ BenchReport measure_all(const BenchFlags& flags, const std::vector<BenchCase>& c
   if (!flags.shape.empty()) progress.show("making random weights");
   const Model model = open_or_make_model(flags, report.model);
   RunOptions options = flags.model.run;
-  int64_t longest = 0, sequences = 1, together = 0;
+  int64_t longest = 0, sequences = 1, together = 0, guessed_rows = 0;
   for (const BenchCase& test : cases) {
-    longest = std::max(longest, test.depth + test.tokens);
+    longest = std::max(longest, test.depth + room_of(test, flags));
+    if (test.guesses()) guessed_rows = std::max(guessed_rows, test.sequences * (flags.guesses + 1));
     options.scores = options.scores || test.scored;
     if (test.scored) {
       together = std::max(together, test.sequences);
@@ -225,11 +253,14 @@ BenchReport measure_all(const BenchFlags& flags, const std::vector<BenchCase>& c
     const int64_t tokens = std::max(options.context * sequences, 2 * kScoredTokens);
     options.cache_tokens = std::max(tokens, options.context);
   }
-  // --rows limits prompts only: a decode step has one row per sequence.
-  if (options.rows > 0) options.rows = std::max(options.rows, sequences);
+  // --rows limits prompts only: a decode step has one row per sequence, and one for each guess.
+  if (options.rows > 0) options.rows = std::max({options.rows, sequences, guessed_rows});
   const Device device = choose_device(asked, model, options);
   const auto start = Clock::now();
   const auto executor = make_executor(model, options, device);
+  if (flags.accepted >= 0 && executor->state_bytes() > 0) {
+    fail(Exit::Usage, "--spec-accept: models with recurrent layers check no guesses; leave it out");
+  }
   report.load_seconds = std::chrono::duration<double>(Clock::now() - start).count();
 
   report.bytes = model.weights->bytes();
@@ -306,6 +337,17 @@ void add_bench(Command& program) {
   list("-d,--n-depth", flags->depths, "Start with N tokens in the cache [0]").check(tokens);
   list("-b,--sequences", flags->sequences, "Decode N sequences at once [1]")
       .check(in_range(1, 1024));
+  command
+      .option("--spec-accept", flags->accepted,
+              "Decode also with guesses, as --spec of run does, each right with probability P")
+      .type_name("P")
+      .check(number_where([](double p) { return p >= 0 && p <= 1; }, "a number from 0 to 1"))
+      .group("Measure");
+  command.option("--spec-max", flags->guesses, "Guess at most N tokens at a time")
+      .type_name("N")
+      .check(in_range(1, 16))
+      .show_default()
+      .group("Measure");
   command.option("-r,--repetitions", flags->repetitions, "Run each test N times")
       .type_name("N")
       .check(in_range(1, 10000))

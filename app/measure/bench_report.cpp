@@ -24,6 +24,7 @@ std::string BenchCase::name() const {
                 : prompt ? "pp"
                          : "tg",
                 tokens, sequences > 1 && !scored ? concat(" b", sequences) : "",
+                guesses() ? number_text(accepted, " a%.4g") : "",
                 depth ? concat(" @ d", depth) : "");
 }
 
@@ -66,7 +67,7 @@ Table to_csv_table(const BenchReport& report) {
   Table table{
       {"model", "bytes", "parameters", "backend", "threads", "test", "kind", "tokens", "depth",
        "sequences", "repetitions", "tokens_per_second", "tokens_per_second_deviation",
-       "bytes_per_second", "share_of_read_bandwidth", "flops_per_second"},
+       "bytes_per_second", "share_of_read_bandwidth", "flops_per_second", "accepted"},
       {}};
   const auto plain = [](double value) { return number_text(value, "%.6g"); };
   for (const BenchResult& r : report.results) {
@@ -77,7 +78,8 @@ Table to_csv_table(const BenchReport& report) {
                           concat(r.seconds.size()), plain(r.mean_rate()), plain(r.rate_deviation()),
                           r.bytes > 0 ? plain(bytes) : "",
                           r.bytes > 0 ? plain(bytes / report.bandwidth) : "",
-                          r.flops > 0 ? plain(per_second(r.flops, r)) : ""});
+                          r.flops > 0 ? plain(per_second(r.flops, r)) : "",
+                          r.test.guesses() ? plain(r.test.accepted) : ""});
   }
   return table;
 }
@@ -97,6 +99,7 @@ Json to_json(const BenchReport& report) {
                 {"tokens", r.test.tokens},
                 {"depth", r.test.depth},
                 {"sequences", r.test.sequences},
+                {"accepted", r.test.guesses() ? Json(r.test.accepted) : Json()},
                 {"seconds", r.seconds},
                 {"tokens_per_second", r.mean_rate()},
                 {"tokens_per_second_deviation", r.rate_deviation()}};

@@ -18,8 +18,10 @@ struct BenchCase {
   int64_t depth;          // tokens in the cache before the test
   int64_t sequences = 1;  // decoded in each step, or texts scored; a prompt has one
   bool scored = false;    // with `prompt`: texts whose every token is scored (sc)
+  double accepted = -1;   // decode with guesses, which are right with this probability; < 0: none
 
-  std::string name() const;  // "pp512", "tg128 @ d1000", "tg128 b32 @ d1000", "sc512"
+  std::string name() const;  // "pp512", "tg128 @ d1000", "tg128 b32 @ d1000", "tg128 a0.7", "sc512"
+  bool guesses() const { return accepted >= 0; }
   double all_tokens() const { return static_cast<double>(tokens * sequences); }
 };
 

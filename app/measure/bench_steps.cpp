@@ -1,7 +1,9 @@
 #include "app/measure/bench_steps.h"
 
 #include <algorithm>
+#include <chrono>
 #include <limits>
+#include <utility>
 #include <variant>
 
 #include "app/files/signals.h"
@@ -68,6 +70,67 @@ bool decode(Executor& executor, std::span<BenchSequence> sequences, int64_t step
     for (size_t s = 0; s < rows.size(); ++s) tokens[s] = picks.picked[s].token;
   }
   return true;
+}
+
+namespace {
+
+// A step of `guesses` guesses for each sequence, of which the first `right` ones are kept.
+void check_guesses(Executor& executor, std::span<BenchSequence> sequences, int guesses, int right) {
+  const SamplingParams params{.temperature = 0};
+  std::vector<SeqRows> rows;
+  std::vector<PickRequest> requests;
+  for (size_t s = 0; s < sequences.size(); ++s) {
+    Sequence& sequence = sequences[s].sequence;
+    const int64_t length = sequence.length();
+    rows.push_back({&sequence, sequences[s].part(length, guesses + 1), Want::EveryRow});
+    for (int row = 0; row <= guesses; ++row) {
+      requests.push_back({&params, {s, length + 1 + row, {}, {}}});
+    }
+  }
+  executor.run(rows);
+  executor.pick(requests);
+  for (BenchSequence& s : sequences) {
+    s.sequence.truncate(s.sequence.length() - guesses + right);
+  }
+}
+
+}  // namespace
+
+int64_t decode_guessing(Executor& executor, std::span<BenchSequence> sequences, int64_t tokens,
+                        const GuessedDecode& guessed) {
+  GuessControl& control = guessed.control;
+  using Clock = std::chrono::steady_clock;
+  int64_t made = 0;
+  while (made < tokens) {
+    if (interrupted_by()) return 0;
+    int64_t plain = 0;
+    int guesses = 0;
+    while (made + plain < tokens && (guesses = control.choose(0, control.most())) == 0) {
+      ++plain;
+      if (control.counts().steps == 0) break;  // the control waits for the time of such a step
+    }
+    auto start = Clock::now();
+    const auto lap = [&] {
+      const auto now = Clock::now();
+      return std::chrono::duration<double>(now - std::exchange(start, now)).count();
+    };
+    if (plain > 0) {
+      if (!decode(executor, sequences, plain)) return 0;
+      control.took(1, lap() / static_cast<double>(plain));
+      made += plain;
+    }
+    if (guesses == 0) continue;
+    int right = 0;
+    while (right < guesses &&
+           uniform(guessed.seed, static_cast<uint64_t>(made), right) < guessed.accepted) {
+      ++right;
+    }
+    check_guesses(executor, sequences, guesses, right);
+    control.took(guesses + 1, lap());
+    control.checked(0, guesses, right);
+    made += right + 1;
+  }
+  return made;
 }
 
 bool score(Executor& executor, std::span<const TokenWindow> windows) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/perplexity/windows.h"
+#include "engine/speculate/guess_control.h"
 #include "engine/step/backend.h"
 
 namespace skald {
@@ -32,6 +33,18 @@ bool feed(Executor& executor, Sequence& sequence, std::span<const int32_t> token
 // the logits of the step before. Models with experts are forced to pick the sequence's random
 // tokens instead: greedy sequences would become alike and use only few experts.
 bool decode(Executor& executor, std::span<BenchSequence> sequences, int64_t steps);
+
+// Makes at least `tokens` tokens for each sequence, like decode(), but with guesses as `control`
+// chooses them. Every sequence has the same number of right guesses in a step. As random weights
+// would accept none, that number is drawn: each guess is right with the probability `accepted`, if
+// all before it are. Returns the tokens made for each sequence; 0 on Ctrl-C.
+struct GuessedDecode {
+  GuessControl& control;
+  double accepted;
+  uint64_t seed;
+};
+int64_t decode_guessing(Executor& executor, std::span<BenchSequence> sequences, int64_t tokens,
+                        const GuessedDecode& guessed);
 
 // Scores whole texts in as few steps as possible.
 bool score(Executor& executor, std::span<const TokenWindow> windows);

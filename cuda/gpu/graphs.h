@@ -17,6 +17,7 @@ struct GraphKey {
   int rows;
   int depth;            // decode_depth() of the deepest row
   bool greedy = false;  // for steps that begin by picking their tokens: DeviceSampler::all_greedy()
+  bool several = false;  // sequences may have several rows
   auto operator<=>(const GraphKey&) const = default;
 };
 

@@ -153,10 +153,14 @@ void StepPlanner::add(const FusedAttention& op) {
   const AttentionKernel& kernel = select_attention(code, op.spec, kind_.decode);
   const size_t first = plan_.entries.size();
   if (op.norm && op.norm->whole) emit(QkNormEntry(), dependent_);
-  if (!kernel.decode) emit(RopeAppendEntry(), dependent_);
-  const size_t entry = emit(AttentionEntry{&kernel, code, kind_.depth}, dependent_);
+  const bool after_append = kernel.decode && kind_.several;
+  if (!kernel.decode || (after_append && op.appends)) emit(RopeAppendEntry(), dependent_);
+  const size_t entry =
+      emit(AttentionEntry{&kernel, code, kind_.depth, after_append}, dependent_ && !after_append);
   if (before_.late_start) connect(EdgeKind::LateStart, *before_.late_start, first);
-  for (size_t product : before_.beside) connect(EdgeKind::Beside, product, entry);
+  if (!after_append) {
+    for (size_t product : before_.beside) connect(EdgeKind::Beside, product, entry);
+  }
   const bool prepares = kernel.prepares && kernel.prepares(op.spec);
   if (dependent_ && !kind_.observed && prepares && next_takes_prepared(op.out)) {
     after_.prepared = entry;

@@ -149,12 +149,14 @@ struct RowGateEntry {};
 
 // The norm of a row's queries together, and of its keys together, before attention.
 struct QkNormEntry {};
-// Norms and rotates q and k, and appends k and v, for attention kernels that do not.
+// Norms and rotates q and k, and appends k and v, for attention kernels that do not, and where rows
+// of a decode step belong to one sequence.
 struct RopeAppendEntry {};
 struct AttentionEntry {
   const AttentionKernel* kernel;
   AttentionCode code;
-  int depth;  // decode_depth(), in decode
+  int depth;                  // decode_depth(), in decode
+  bool after_append = false;  // AttentionLaunch::Decode
 };
 
 struct DeltaEntry {
@@ -208,9 +210,10 @@ struct StepEntry {
 // Steps of one kind have the same plan.
 struct StepKind {
   int rows = 0;
-  // Decode: one row of each sequence, and logits for all rows. Otherwise rows of prompts, without
-  // the head.
+  // Decode: one row of each sequence, or several, and logits for all rows. Otherwise rows of
+  // prompts, without the head.
   bool decode = false;
+  bool several = false;     // in decode: sequences may have several rows
   int depth = 0;            // in decode: decode_depth() of the deepest row
   bool after_pick = false;  // the kernel before the step picks its tokens
   bool observed = false;    // an observer reads the output of every op

@@ -177,7 +177,7 @@ class CudaExecutor final : public RankExecutor {
     begin(step, extension);
     try {
       clock_.begin(stream_);
-      use_spare([&] { compute(step); });
+      use_spare([&] { compute(step); }, fused_.program.states.empty());  // a state changes once
       clock_.end(stream_);
     } catch (...) {  // for example, no memory for a graph
       clock_.end(stream_);
@@ -261,8 +261,8 @@ class CudaExecutor final : public RankExecutor {
  private:
   // In a group, the group repeats on all ranks a job for which one rank had no memory.
   template <class Job>
-  std::invoke_result_t<Job> use_spare(const Job& job) {
-    return spare_.use(job, !exchange_);
+  std::invoke_result_t<Job> use_spare(const Job& job, bool repeats = true) {
+    return spare_.use(job, repeats && !exchange_);
   }
 
   void begin(Step step, const Extension& extension) {
@@ -330,19 +330,20 @@ class CudaExecutor final : public RankExecutor {
   void compute(Step step) {
     const int rows = static_cast<int>(rows_.count());
     computed_logits_ = 0;
-    decode_ = rows_.one_row_each && rows <= sizes_.graph_rows && !reproducible_;
+    const bool several = !rows_.one_row_each;
+    decode_ = (!several || (rows_.few_rows_each && fused_.program.states.empty())) &&
+              rows <= sizes_.graph_rows && !reproducible_;
     if (decode_ || attention_code_ == AttentionCode::Plain) {
       step_.send(step, rows_, stream_);
     } else {
       step_.send_with_tiles(step, rows_, fused_.specs, attention_code_, stream_);
     }
     const int depth = admitted_depth();
-    const StepOps::Rows all = {rows, decode_, depth, false, static_cast<int>(step.size())};
+    const StepOps::Rows all = {rows, decode_, depth, false, static_cast<int>(step.size()), several};
     if (decode_ && !observer_ && switches_.graphs && ops_.can_be_graph(all)) {
       caches_.will_change();
-      const bool launched = graphs_.run({rows, depth}, stream_, [&] {
-        ops_.run({rows, true, depth});
-      });
+      const bool launched =
+          graphs_.run({rows, depth, false, several}, stream_, [&] { ops_.run(all); });
       if (launched && ops_.needs_host(all)) ops_.serve(all);
     } else {
       ops_.run(all);
@@ -357,8 +358,7 @@ class CudaExecutor final : public RankExecutor {
     computed_logits_ = decode_ ? rows : 0;
   }
 
-  // Computes the logits of wanted row `row`, and of as many wanted rows after it as logits_ holds.
-  // Does nothing if logits_ has that row's logits already.
+  // Computes the logits of wanted row `row` and of those after it, if logits_ does not have them.
   void compute_logits(int64_t row) {
     check(row >= 0 && row < static_cast<int64_t>(rows_.wanted.size()),
           "a wanted row's logits are asked for");

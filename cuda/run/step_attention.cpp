@@ -23,6 +23,7 @@ void StepOps::launch(const Step& step, const StepEntry& entry, const AttentionEn
   AttentionLaunch launch = attention_launch(step, entry);
   launch.code = attention.code;
   launch.decode.depth = attention.depth;
+  launch.decode.after_append = attention.after_append;
   launch.decode.workspace = memory_.attention.workspace.as<float>();
   launch.decode.tickets = memory_.attention.tickets.as<int>();
   launch.decode.prepares = prepared_rows(step, entry);

@@ -53,6 +53,7 @@ StepKind StepOps::kind(const Rows& rows) const {
   kind.decode = rows.decode;
   kind.depth = rows.decode ? rows.depth : 0;
   kind.after_pick = rows.after_pick;
+  kind.several = rows.decode && rows.several;
   kind.observed = p_.observer != nullptr;
   kind.few_each = !rows.decode && rows.count < kFewestChunkRows * rows.sequences;
   return kind;
@@ -304,12 +305,13 @@ void StepOps::launch(const Step& step, const StepEntry& entry, const ShortConvEn
 void StepOps::launch(const Step& step, const StepEntry& entry, const HostEntry& host) {
   p_.host->send(entry.op, step.rows);
   p_.host->receive(entry.op, step.rows);
+  // At once: loading the next kernel may wait for the one that waits for the host.
+  if (!is_captured()) serve(entry, step.rows);
   if (host.copy) {
     const auto& linear = op<FusedLinear>(entry);
     launch_to_type(p_.fused.type, act<float>(linear.out), act(p_.fused.copy),
                    step.rows * p_.fused.cols(linear.out), stream_);
   }
-  if (!is_captured()) serve(entry, step.rows);
 }
 
 void StepOps::launch(const Step& step, const StepEntry& entry, const HostExpertsEntry&) {

@@ -47,14 +47,15 @@ class StepOps {
   };
   StepOps(const Parts& parts, const Setting& setting, Stream stream);
 
-  // The step whose lists were sent last. decode: it has one row of each sequence, all with logits.
-  // after_pick: the kernel before this step picks the step's tokens.
+  // The step whose lists were sent last. decode: it has a row of each sequence, or several, all
+  // with logits. after_pick: the kernel before this step picks the step's tokens.
   struct Rows {
     int count;
     bool decode;
     int depth = 0;  // in decode: decode_depth() of the deepest row
     bool after_pick = false;
-    int sequences = 0;  // of the step
+    int sequences = 0;     // of the step
+    bool several = false;  // in decode: sequences may have several rows
   };
   void run(const Rows& rows);
   bool can_be_graph(const Rows& rows) {

@@ -20,10 +20,14 @@ struct Variant {
   const char* name;
   KernelId kernel;
   AttentionCode code;
+  bool after_append = false;  // AttentionLaunch::Decode
 };
 constexpr Variant kVariants[] = {
     {"attention_decode, clusters", kernel_id("attention_decode"), AttentionCode::Wgmma},
     {"attention_decode", kernel_id("attention_decode"), AttentionCode::Mma},
+    {"attention_decode after append, clusters", kernel_id("attention_decode"), AttentionCode::Wgmma,
+     true},
+    {"attention_decode after append", kernel_id("attention_decode"), AttentionCode::Mma, true},
     {"attention_prefill_sm90", kernel_id("attention_prefill_sm90"), AttentionCode::Wgmma},
     {"attention_prefill", kernel_id("attention_prefill"), AttentionCode::Mma},
     {"attention_plain", kernel_id("attention_plain"), AttentionCode::Plain},
@@ -41,7 +45,7 @@ AttentionCode best_code(DType type, int compute_capability) {
 
 bool selected(const Variant& v, const AttentionCase& c, AttentionCode best) {
   const AttentionKernel& kernel = select_attention(best, c.spec, c.one_row_each());
-  if (kernel.id() != v.kernel) return false;
+  if (kernel.id() != v.kernel || v.after_append) return false;
   return !kernel.decode || v.code == best;  // code Wgmma: with clusters; Mma: without
 }
 
@@ -181,7 +185,9 @@ void test_attention(const AttentionCase& c, const AttentionData& data, const Tes
   };
   for (const Variant& v : kVariants) {
     const AttentionKernel& kernel = kernel_of(v);
-    if (v.code > best || (kernel.decode && !c.one_row_each()) || !kernel.supports(c.spec)) continue;
+    if (v.code > best || !kernel.supports(c.spec)) continue;
+    constexpr int kMostDecoded = 64;  // rows of a case
+    if (kernel.decode && !(v.after_append ? rows <= kMostDecoded : c.one_row_each())) continue;
     buffers.reset();
     const TestBuffer qkv = buffers.holding(c.type, step_rows(c, data));
     const TestBuffer out =
@@ -224,6 +230,8 @@ void test_attention(const AttentionCase& c, const AttentionData& data, const Tes
           std::vector<int32_t>(static_cast<size_t>(attention_tickets(rows, c.spec))));
       launch.decode.workspace = reinterpret_cast<float*>(workspace.data);
       launch.decode.tickets = reinterpret_cast<int*>(tickets.data);
+      launch.decode.after_append = v.after_append;
+      if (v.after_append && launch.appends) launch_rope_append(launch, test.stream);
       cuda::launch(kernel, launch, test.stream);
     } else {
       std::vector<AttentionTile> tiles(static_cast<size_t>(

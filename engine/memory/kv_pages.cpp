@@ -178,9 +178,18 @@ Sequence::Copies Sequence::extend(int64_t tokens) {
   return copies;
 }
 
-void Sequence::undo_extend(int64_t tokens) {
+void Sequence::undo_extend(int64_t tokens, const Copies& copies) {
   check(tokens <= length_, "tokens that are taken back are there");
   drop_pages(length_ - tokens);
+  // The shared ones still have another owner: the last owner does not copy.
+  if (copies.page) {
+    pool_->share(copies.page->from);
+    pool_->release(std::exchange(pages_.back(), copies.page->from));
+  }
+  if (copies.state) {
+    pool_->states().share(copies.state->from);
+    pool_->states().release(std::exchange(state_, copies.state->from));
+  }
 }
 
 }  // namespace skald

@@ -99,8 +99,9 @@ class Sequence {
     std::optional<Copy> page, state;
   };
   Copies extend(int64_t tokens);
-  // Takes back the last extend(), of as many tokens, before a backend has computed them.
-  void undo_extend(int64_t tokens);
+  // Takes back the last extend(), of as many tokens, before a backend has copied or computed
+  // anything. `copies` is what extend() returned.
+  void undo_extend(int64_t tokens, const Copies& copies);
   int64_t missing_pages(int64_t tokens) const;  // pages that extend(tokens) would take
 
   // Keeps the present state for truncate(). If no slot is free, it takes the place of the oldest

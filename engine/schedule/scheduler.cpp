@@ -132,7 +132,7 @@ void Scheduler::preempt(ScheduledSample& sample) {
   for (StepPicks::Rows& part : parts_) {
     if (part.sample == &sample) part.count = 0;
   }
-  if (swap_out(sample)) ++counts_.swapped;
+  swap_out(sample);
   sample.sequence.truncate(0);
   const auto place = std::find_if(running_.begin(), running_.end(),
                                   [&](const auto& other) { return other.get() == &sample; });
@@ -140,13 +140,14 @@ void Scheduler::preempt(ScheduledSample& sample) {
   running_.erase(place);
 }
 
-// Returns true if a part of the sample's cache waits in the host's memory.
-bool Scheduler::swap_out(ScheduledSample& sample) {
+// Keeps a part of the sample's cache in the host's memory, if that pays.
+void Scheduler::swap_out(ScheduledSample& sample) {
   const int64_t length = sample.sequence.length();
-  if (sample.swapped && sample.swapped->length() >= length) return true;  // not back yet
+  if (sample.swapped && sample.swapped->length() >= length) return;  // not back yet
   const Stopwatch stopwatch(clock_, counts_.busy_seconds);
+  if (sample.swapped) --counts_.swapped;  // was never brought back
   sample.swapped = swap_.save(sample.sequence, pages_of_others(sample));
-  return sample.swapped != nullptr;
+  if (sample.swapped) ++counts_.swapped;
 }
 
 // The first pages of the sample that other samples have too. The prefix index is one more owner of
@@ -216,10 +217,13 @@ std::span<StepPick> Scheduler::pick() {
   }
 }
 
-// A step that failed midway may have made the sequences longer; without this their tokens would
-// pass for computed.
+// After a step that has failed, or whose picks have: its tokens do not count as computed. The
+// executor may have taken more back already, to the last checkpoint.
 void Scheduler::take_back_step() {
-  for (const StepPicks::Rows& part : parts_) part.sample->sequence.truncate(part.first);
+  for (const StepPicks::Rows& part : parts_) {
+    Sequence& sequence = part.sample->sequence;
+    sequence.truncate(std::min(part.first, sequence.length()));
+  }
 }
 
 // Called when the device ran out of memory in a step: the next steps are smaller.

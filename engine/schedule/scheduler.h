@@ -69,7 +69,7 @@ class Scheduler {
   void make_room();
   bool make_room(const ScheduledSample& sample, int64_t pages);
   void preempt(ScheduledSample& sample);
-  bool swap_out(ScheduledSample& sample);
+  void swap_out(ScheduledSample& sample);
   int64_t pages_of_others(const ScheduledSample& sample) const;
   void bring_back(ScheduledSample& sample);
   void compute();

@@ -46,6 +46,18 @@ void Session::drop_early_step() {
 
 void Session::compute() {
   check(!tokens_.empty(), "a session is fed before its next token");
+  try {
+    compute_pending();
+  } catch (const Error& error) {
+    // A step that changes a recurrent state is not repeated by the executor, which may have found
+    // memory now. The sequence has gone back to a state from before the step.
+    if (error.code() != Exit::Memory || executor_->state_bytes() == 0) throw;
+    compute_pending();
+  }
+  appended_ = 0;
+}
+
+void Session::compute_pending() {
   // next() picks from the last token's logits. A truncated or restored session does not have them,
   // so its last token is computed again.
   sequence_.truncate(std::min(sequence_.length(), std::ssize(tokens_) - 1));
@@ -62,7 +74,6 @@ void Session::compute() {
   }
   const SeqRows rows{&sequence_, pending, Want::LastRow};
   executor_->run({&rows, 1});
-  appended_ = 0;
 }
 
 void Session::guess(std::unique_ptr<Proposer> proposer, int most) {
@@ -124,8 +135,11 @@ bool Session::check_guesses() {
     const SeqRows rows{&sequence_, all.last(static_cast<size_t>(count) + 1), Want::EveryRow};
     executor_->run({&rows, 1});
     picked = executor_->pick(requests);
-  } catch (const Error&) {  // perhaps of a row that follows a wrong guess
+  } catch (const Error&) {  // no memory, or no token can be picked after a wrong guess
+    constexpr int kMostFailures = 3;
     sequence_.truncate(size - 1);
+    ended_.reset();
+    if (++failed_guesses_ == kMostFailures) proposer_.reset();
     return false;
   }
   int right = 0;
@@ -142,8 +156,8 @@ bool Session::check_guesses() {
 
 Picked Session::next(TokenFilter* filter, bool last) {
   if (filter) drop_ready();
+  if (!ready_.empty() || (proposer_ && !filter && !last && check_guesses())) return take_ready();
   const bool guesses = proposer_ && !filter;
-  if (!ready_.empty() || (guesses && !last && check_guesses())) return take_ready();
   // Between the two calls another session may have run a step on the executor.
   const bool under_way = early_step_ != 0 && early_step_ == executor_->last_step();
   if (!under_way) {

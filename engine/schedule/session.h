@@ -86,6 +86,7 @@ class Session {
   void drop_early_step();
   void drop_ready();
   void compute();
+  void compute_pending();
   bool check_guesses();
   Picked take_ready();
   bool guesses_follow() const;
@@ -103,6 +104,7 @@ class Session {
   using Clock = std::chrono::steady_clock;
   std::unique_ptr<Proposer> proposer_;
   std::optional<GuessControl> control_;
+  int failed_guesses_ = 0;  // steps with guesses that failed; after some, there are no more guesses
   // Picked tokens that are not in tokens_ yet. The cache has all of them but the last one.
   std::deque<Picked> ready_;
   std::vector<int32_t> guessed_;            // tokens_, and the guesses of the last step

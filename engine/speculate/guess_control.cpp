@@ -12,6 +12,7 @@ constexpr double kFirstRight = 0.7;  // as likely a guess is taken to be right a
 constexpr double kRowCost = 0.04;
 constexpr double kNewShare = 0.1;  // of a new measurement in a mean
 constexpr int kProbeEach = 48, kProbeGuesses = 2;
+constexpr int kFirstSteps = 3;
 
 void mean(double& value, double measured) { value += kNewShare * (measured - value); }
 
@@ -21,6 +22,7 @@ GuessControl::GuessControl(int kinds, int most)
     : most_(most),
       right_(static_cast<size_t>(kinds), kFirstRight),
       seconds_(static_cast<size_t>(most) + 2),
+      steps_(seconds_.size()),
       skipped_(static_cast<size_t>(kinds)) {}
 
 // The nearest measured number of rows below, with the cost of the rows more.
@@ -42,6 +44,7 @@ double GuessControl::gain(int kind, int guesses) const {
 
 int GuessControl::best(int kind, int available) const {
   int best = 0;
+  if (seconds_[1] == 0) return 0;  // what guesses are compared with is not known yet
   double most = kLeastGain;
   for (int guesses = 1; guesses <= std::min(available, most_); ++guesses) {
     const double tokens = gain(kind, guesses);
@@ -63,11 +66,12 @@ int GuessControl::choose(int kind, int available) {
 void GuessControl::took(int rows, double seconds) {
   if (rows < 1 || rows >= static_cast<int>(seconds_.size())) return;
   double& known = seconds_[static_cast<size_t>(rows)];
-  // One slow step, in which another program ran, counts little.
-  if (known > 0) {
-    mean(known, std::min(seconds, 2 * known));
+  int& steps = steps_[static_cast<size_t>(rows)];
+  // The first steps of a kind set things up, as on a GPU: the fastest of them counts.
+  if (++steps <= kFirstSteps) {
+    known = known > 0 ? std::min(known, seconds) : seconds;
   } else {
-    known = seconds;
+    mean(known, std::min(seconds, 2 * known));  // a step in which another program ran counts little
   }
 }
 

@@ -20,6 +20,7 @@ class GuessControl {
   GuessControl(int kinds, int most);
 
   int most() const { return most_; }
+  // False until the time of a step without guesses is known.
   bool pays(int kind, int available) const { return best(kind, available) > 0; }
   // The number of guesses for the next step, of `available` ones of this kind.
   int choose(int kind, int available);
@@ -38,6 +39,7 @@ class GuessControl {
   int most_;
   std::vector<double> right_;    // by kind: how likely the next guess is right
   std::vector<double> seconds_;  // by rows; 0: not known
+  std::vector<int> steps_;       // by rows: how many were measured
   std::vector<int> skipped_;     // by kind: guesses that were not used since the last ones
   GuessCounts counts_;
 };

@@ -22,7 +22,7 @@ Extension extend(Step step) {
     }
   } catch (...) {
     for (size_t i = 0; i < extension.size(); ++i) {
-      step[i].sequence->undo_extend(std::ssize(step[i].tokens));
+      step[i].sequence->undo_extend(std::ssize(step[i].tokens), extension[i]);
     }
     throw;
   }
@@ -67,7 +67,7 @@ void StepRows::list(Step step) {
   positions.clear();
   sequences.clear();
   wanted.clear();
-  one_row_each = true;
+  one_row_each = few_rows_each = true;
   for (size_t s = 0; s < step.size(); ++s) {
     const SeqRows& part = step[s];
     int64_t position = part.sequence->length() - static_cast<int64_t>(part.tokens.size());
@@ -80,7 +80,10 @@ void StepRows::list(Step step) {
       positions.push_back(position++);
       sequences.push_back(static_cast<int32_t>(s));
     }
-    one_row_each = one_row_each && part.tokens.size() == 1 && part.want != Want::Nothing;
+    const auto rows = std::ssize(part.tokens);
+    one_row_each = one_row_each && rows == 1 && part.want != Want::Nothing;
+    few_rows_each = few_rows_each && rows <= kFewRows &&
+                    (part.want == Want::EveryRow || (rows == 1 && part.want == Want::LastRow));
   }
 }
 

@@ -26,6 +26,9 @@ void take_back(Step step);
 
 class StepRows {
  public:
+  // As many rows of a sequence as guesses are checked in a step, and the token before them.
+  static constexpr int64_t kFewRows = 17;
+
   explicit StepRows(const StepLimits& limits);
 
   void check_step(Step step) const;  // throws an Error
@@ -38,6 +41,8 @@ class StepRows {
   std::vector<int32_t> sequences;  // [count] index into the step
   std::vector<int32_t> wanted;     // rows that SeqRows::want selects, in order
   bool one_row_each = false;       // every sequence has a single row, which is wanted
+  // Every row is wanted, and a sequence has no more than kFewRows.
+  bool few_rows_each = false;
 
  private:
   StepLimits limits_;

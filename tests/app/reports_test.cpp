@@ -72,6 +72,19 @@ void check_bench(const Json& report) {
   }
 }
 
+TEST_CASE("bench measures decode with guesses beside decode without") {
+  const Json report = Json::parse(output_with(
+      {"bench", "-m", small_gguf(), "-p", "0", "-n", "40", "-r", "2", "--spec-accept", "0.5"},
+      "--json"));
+  REQUIRE(report["results"].size() == 2);
+  CHECK(report["results"][0]["accepted"].is_null());
+  const Json& row = report["results"][1];
+  CHECK(row["test"] == "tg40 a0.5");
+  CHECK(row["accepted"] == 0.5);
+  CHECK(row["tokens_per_second"].get<double>() > 0);
+  CHECK(!row.contains("bytes_per_second"));
+}
+
 TEST_CASE("bench reports the same as JSON, CSV, Markdown and text") {
   const std::vector<std::string> base{"bench", "-m", small_gguf(), "-p", "8", "-n",
                                       "4",     "-d", "3",          "-r", "2"};
@@ -84,7 +97,7 @@ TEST_CASE("bench reports the same as JSON, CSV, Markdown and text") {
   CHECK(line ==
         "model,bytes,parameters,backend,threads,test,kind,tokens,depth,sequences,repetitions,"
         "tokens_per_second,tokens_per_second_deviation,bytes_per_second,"
-        "share_of_read_bandwidth,flops_per_second");
+        "share_of_read_bandwidth,flops_per_second,accepted");
   std::getline(csv, line);
   CHECK(has(line, "kq256.q8_0.gguf,908288,852736,\"cpu ("));
   CHECK(has(line, ",pp8 @ d3,prefill,8,3,1,2,"));

@@ -1,6 +1,7 @@
 // Attention over the paged KV cache. launch_attention_decode() is for steps with one row of each
-// sequence: one kernel that also rotates and appends. launch_attention_prefill() takes any rows,
-// after launch_rope_append(). Neither reads a cache slot beyond a row's position.
+// sequence: one kernel that also rotates and appends. Steps with a few rows of each sequence can
+// use it after launch_rope_append(). launch_attention_prefill() takes any rows, after
+// launch_rope_append(). Neither reads a cache slot beyond a row's position.
 //
 // In a dependent launch the kernels read the step table and the cache's earlier tokens before they
 // wait. So the table must be complete before the kernel ahead starts, and the earlier tokens before
@@ -67,6 +68,9 @@ struct AttentionLaunch {
     float* workspace;       // attention_workspace_floats() floats
     int* tickets;           // attention_tickets() integers, zero before and after each launch
     PreparedRows prepares;  // written instead of `out`, if attention_prepares_rows()
+    // launch_rope_append() goes before. So a row may see other rows of the step, and the launch is
+    // not dependent.
+    bool after_append = false;
   } decode;
 
   // From build_attention_tiles(), on the device; code Plain has none.
@@ -90,8 +94,8 @@ template <KernelId>
 void launch_attention(const AttentionLaunch& launch, Stream stream);
 
 // For rows of different sequences, each the last of its sequence. Norms and rotates q and k,
-// appends k and v to the cache, and attends. Not for code Plain.
-// Nor for heads that mma_takes() refuses.
+// appends k and v to the cache, and attends. With Decode::after_append, only attends, and rows may
+// belong to one sequence. Not for code Plain, nor for heads that mma_takes() refuses.
 void launch_attention_decode(const AttentionLaunch& launch, Stream stream);
 // True if attention_decode can write prepared rows for the next product instead of `out`: every 16
 // columns must belong to one head.

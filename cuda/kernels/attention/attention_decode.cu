@@ -168,7 +168,7 @@ __device__ __forceinline__ void attend(const AttentionLaunch& a, const Heads& al
   const DecodeBlock block = {row, kv_head, group, first_head, heads, head_dim, has_new};
   const auto places = shared.rows.prepare(a, block, position);
   const auto new_slot = [&] { return tokens.keys_at(position, pages[position / kPageTokens]); };
-  const T* const appended = a.appends ? nullptr : new_slot();
+  const T* const appended = brings_new(a) ? nullptr : new_slot();
   wait_for_kernel_ahead();
   shared.rows.fill(a, block, places, appended);
 
@@ -222,7 +222,7 @@ __device__ __forceinline__ void attend(const AttentionLaunch& a, const Heads& al
                  weight);
     }
   }
-  if (has_new && first_head == 0 && a.appends) shared.rows.store_new(a, block, new_slot());
+  if (has_new && first_head == 0 && brings_new(a)) shared.rows.store_new(a, block, new_slot());
   inbox.wait();
 
   // This block merges a share of the cluster's result. A unit is merged by as many adjacent lanes
@@ -411,7 +411,16 @@ AttentionCode attention_code(DType type) {
   return mma ? AttentionCode::Mma : AttentionCode::Plain;
 }
 
-void launch_attention_decode(const AttentionLaunch& a, Stream stream) {
+void launch_attention_decode(const AttentionLaunch& asked, Stream stream) {
+  AttentionLaunch a = asked;
+  if (a.decode.after_append) {
+    check(!a.dependent, "the rows of the step are in the cache before attention starts");
+    if (a.appends) {  // q is ready
+      a.rope_pairs = 0;
+      a.q_norm = a.k_norm = nullptr;
+      a.v_norm = false;
+    }
+  }
   check_attention(a);
   check(a.code != AttentionCode::Plain && mma_takes(a.spec),
         "attention_decode multiplies heads of up to 256 dimensions on tensor cores");

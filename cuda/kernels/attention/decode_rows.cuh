@@ -33,8 +33,8 @@ struct DecodeRows {
 
   int places_found;  // see prepare(); nobody reads it
 
-  // Indices in qkv of the numbers of a thread's pairs; -1 stands for zeros. If the launch does not
-  // append, the new key and value are in the cache: indices from the new key on.
+  // Indices in qkv of the numbers of a thread's pairs; -1 stands for zeros. Where the cache
+  // has the new token, the new key and value are in the cache: indices from the new key on.
   struct Places {
     int first[kUnits], second[kUnits];
   };
@@ -51,7 +51,7 @@ struct DecodeRows {
     if (a.q_norm) {
       for (int i = threadIdx.x; i < b.head_dim; i += kThreads) {
         norms[0][i] = a.q_norm[i];
-        norms[1][i] = a.appends ? a.k_norm[i] : 1;
+        norms[1][i] = brings_new(a) ? a.k_norm[i] : 1;
       }
     }
     const AttentionSpec& s = a.spec;
@@ -65,7 +65,7 @@ struct DecodeRows {
                                         : first_value_head(a) + b.kv_head;
       int start = (b.row * row_heads(a) + head) * b.head_dim;
       // In the cache, from the new key on.
-      if (!a.appends && vector >= kKey) {
+      if (!brings_new(a) && vector >= kKey) {
         start = vector == kKey ? 0 : static_cast<int>(keys_to_values(s));
       }
       const int2 at = place_of(a, pair);
@@ -90,7 +90,7 @@ struct DecodeRows {
     T first[kUnits], second[kUnits];
 #pragma unroll
     for (int u = 0; u < kUnits; ++u) first[u] = second[u] = T(0.0f);
-    if (a.appends) {
+    if (brings_new(a)) {
 #pragma unroll
       for (int u = 0; u < kUnits; ++u) {
         if (places.first[u] >= 0) {
@@ -131,7 +131,8 @@ struct DecodeRows {
         for (float part : squares[vector]) sum += part;
         return rsqrtf(sum / static_cast<float>(b.head_dim) + a.norm_eps);
       };
-      if (vector != kValue && (a.q_norm || pair < a.rope_pairs) && (a.appends || vector < kKey)) {
+      if (vector != kValue && (a.q_norm || pair < a.rope_pairs) &&
+          (brings_new(a) || vector < kKey)) {
         float p = to_float(first[u]), q = to_float(second[u]);
         float p_factor = vector < kKey ? growth : 1, q_factor = p_factor;  // after the rotation
         if (a.q_norm && 2 * pair < b.head_dim) {
@@ -148,7 +149,7 @@ struct DecodeRows {
         first[u] = from_float<T>((p * r.cos - q * r.sin) * p_factor);
         second[u] = from_float<T>((q * r.cos + p * r.sin) * q_factor);
       }
-      if (vector == kValue && a.v_norm && a.appends) {
+      if (vector == kValue && a.v_norm && brings_new(a)) {
         const float norm = norm_of();
         first[u] = from_float<T>(to_float(first[u]) * norm);
         second[u] = from_float<T>(to_float(second[u]) * norm);

@@ -32,6 +32,11 @@ __device__ inline int first_value_head(const AttentionLaunch& a) {
   return a.spec.heads + (a.values_are_keys ? 0 : a.spec.kv_heads);
 }
 
+// Whether attention_decode finds a row's new key and value in qkv, and not yet in the cache.
+__device__ inline bool brings_new(const AttentionLaunch& a) {
+  return a.appends && !a.decode.after_append;
+}
+
 // The first position that a query at `position` sees.
 __device__ inline int window_start(const AttentionSpec& s, int position) {
   return s.window > 0 && position >= s.window ? position - s.window + 1 : 0;

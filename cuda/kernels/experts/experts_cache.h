@@ -39,7 +39,9 @@ constexpr int64_t cache_state_size(int64_t experts, int64_t slots) {
 struct ChooseSlotsLaunch {
   CacheState cache;
   Routing routing;
-  int32_t* slots;  // [experts]: where the step's products find each chosen expert; -1: on the host
+  // [experts]: where the step's products find each chosen expert; -1: on the host; some slot for
+  // those that the CPU computes.
+  int32_t* slots;
   // [2 + 2 * experts]: whether the CPU has experts to compute, how many experts are copied, then
   // the expert and the slot of each.
   int32_t* moves;

@@ -50,6 +50,13 @@ StepKind decode(int rows) {
   return kind;
 }
 
+// Rows of the same sequences, as guesses are checked.
+StepKind several(int rows) {
+  StepKind kind = decode(rows);
+  kind.several = true;
+  return kind;
+}
+
 StepKind prompt(int rows) {
   StepKind kind;
   kind.rows = rows;
@@ -217,6 +224,28 @@ TEST_CASE("launches that wait for the one ahead leave nothing") {
   CHECK(edges(planned.plan(decode(1))).empty());
 }
 
+TEST_CASE("rows of one sequence are appended to the cache before they attend") {
+  const Planned planned(shape_model("llama-3.1-8b", "q8_0"));
+  const cuda::StepPlan plan = planned.plan(several(5));
+  int appended = 0, attended = 0;
+  for (const cuda::StepEntry& entry : plan.entries) {
+    appended += std::holds_alternative<cuda::RopeAppendEntry>(entry.kind);
+    const auto* attention = std::get_if<cuda::AttentionEntry>(&entry.kind);
+    if (!attention) continue;
+    ++attended;
+    CHECK(attended == appended);
+    CHECK(attention->kernel->decode);
+    CHECK(attention->after_append);
+    CHECK(!entry.dependent);  // it would read the cache before the rows are there
+    CHECK(!entry.taken(EdgeKind::Beside));
+  }
+  CHECK(attended == 32);
+  CHECK(plan.can_be_graph());
+  for (const cuda::StepEntry& entry : planned.plan(decode(5)).entries) {
+    CHECK(!std::holds_alternative<cuda::RopeAppendEntry>(entry.kind));
+  }
+}
+
 TEST_CASE("a product that has no consumer next to it leaves nothing") {
   // The norm of a product stands between it and the next norm.
   RandomLlama shape;
@@ -309,7 +338,8 @@ TEST_CASE("every op of every family has launches, and edges join neighbours") {
   CAPTURE(name, capability);
   TempFolder temp;
   const Planned planned(open_model(write_folder(temp, name)).model, capability);
-  for (const StepKind& kind : {decode(1), decode(8), decode(100), prompt(1), prompt(300)}) {
+  for (const StepKind& kind :
+       {decode(1), decode(8), several(8), decode(100), prompt(1), prompt(300)}) {
     const cuda::StepPlan plan = planned.plan(kind);
     std::set<size_t> ops;
     for (size_t i = 0; i < plan.entries.size(); ++i) {

@@ -253,12 +253,31 @@ TEST_CASE("an extension that is taken back leaves pages, state and checkpoints a
   s.checkpoint();
   s.extend(10);
   const int32_t slot = s.state();
-  s.extend(70);
-  s.undo_extend(70);
+  s.undo_extend(70, s.extend(70));
   CHECK(s.length() == 74);
   CHECK(s.state() == slot);
   CHECK(std::ssize(s.pages()) == 2);
   CHECK(s.kept_length(73) == 64);
+}
+
+TEST_CASE("an extension that is taken back shares what it had replaced again") {
+  PagePool pool(8, 4);
+  Sequence s(pool);
+  s.extend(10);
+  Sequence fork = s.fork();
+  const int32_t page = s.pages()[0], slot = s.state();
+  const Sequence::Copies copies = fork.extend(3);
+  REQUIRE(copies.page);
+  REQUIRE(copies.state);
+  fork.undo_extend(3, copies);
+  CHECK(fork.length() == 10);
+  CHECK(fork.pages()[0] == page);
+  CHECK(fork.state() == slot);
+  CHECK(fork.extend(3).page);  // the page is shared as before
+  fork.truncate(0);
+  s.truncate(0);
+  CHECK(pool.free_pages() == 8);
+  CHECK(pool.states().free() == 4);
 }
 
 TEST_CASE("a moved sequence takes its state and checkpoints along") {

@@ -4,12 +4,15 @@
 #include <map>
 #include <random>
 
+#include "engine/base/error.h"
 #include "engine/cpu/executor.h"
 #include "engine/schedule/scheduler.h"
 #include "engine/schedule/session.h"
+#include "engine/step/step.h"
 #include "models/open.h"
 #include "tests/catch.h"
 #include "tests/engine/schedule/timed_executor.h"
+#include "tests/engine/wrapped_executor.h"
 #include "tests/recurrent_model.h"
 #include "tests/temp_folder.h"
 
@@ -63,7 +66,36 @@ Tokens answer_to(const Tokens& tokens, int count) {
   return generate_some(session, count);
 }
 
+// Runs out of memory in the middle of some steps, whose tokens it takes back, as RankExecutor does.
+class ForgetfulExecutor final : public WrappedExecutor {
+ public:
+  ForgetfulExecutor(std::unique_ptr<Executor> inner, int each)
+      : WrappedExecutor(std::move(inner)), each_(each) {}
+
+  int64_t run(Step step) override {
+    const int64_t rows = inner_->run(step);
+    constexpr int kMost = 3;  // later there is memory
+    if (++steps_ % each_ != 0 || steps_ > kMost * each_) return rows;
+    take_back(step);
+    fail(Exit::Memory, "no memory for a moment");
+  }
+
+ private:
+  int each_, steps_ = 0;
+};
+
 }  // namespace
+
+TEST_CASE("a step that runs out of memory midway is computed again from a state before it") {
+  const Tokens prompt = random_tokens(60, 5);
+  const Tokens expected = answer_to(prompt, 20);
+  for (const int checkpoints : {0, 2}) {
+    ForgetfulExecutor executor(executor_of(checkpoints), 7);
+    Session session(executor, sampling());
+    session.feed(prompt);
+    CHECK(generate_some(session, 20) == expected);
+  }
+}
 
 TEST_CASE(
     "tokens appended to a session with states are computed as fed ones, and keep no state of their "
@@ -179,6 +211,35 @@ TEST_CASE("a forked sequence and its origin go on independently") {
   const auto of_b = logits_after(b, tail);
   CHECK(logits_after(a, random_tokens(10, 3)) != of_b);
   CHECK(logits_after(c, tail) == of_b);
+}
+
+TEST_CASE("texts go on after steps that ran out of memory midway") {
+  ForgetfulExecutor executor(executor_of(0, 4), 9);
+  Scheduler scheduler(executor, {.sequences = 4});
+  std::vector<Generation> generations(3);
+  for (size_t i = 0; i < generations.size(); ++i) {
+    Generation& generation = generations[i];
+    generation.prompt = random_tokens(45 + 5 * static_cast<int>(i), static_cast<unsigned>(i));
+    generation.params = sampling();
+    generation.max_tokens = 12;
+    generation.streams = {i};
+    generation.cancelled = std::make_unique<std::atomic<bool>[]>(1);
+    scheduler.add(generation);
+  }
+  std::map<const Generation*, Tokens> answers;
+  for (int step = 0; !scheduler.idle() && step < 2000; ++step) {
+    for (const GenerationEvent& event : scheduler.step()) {
+      if (event.kind != GenerationEvent::Kind::Token) continue;
+      answers[event.generation].push_back(event.picked.token);
+    }
+  }
+  CHECK(scheduler.counts().lowered > 0);
+  for (const Generation& generation : generations) {
+    const auto alone = executor_of(0);
+    Session session(*alone, sampling(), generation.streams.front());
+    session.feed(generation.prompt);
+    CHECK(answers[&generation] == generate_some(session, 12));
+  }
 }
 
 TEST_CASE("many texts at a time, several answers to one prompt, and preemptions change nothing") {

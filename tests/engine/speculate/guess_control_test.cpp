@@ -33,6 +33,25 @@ TEST_CASE("good guesses get long steps, bad ones none but a probe") {
   CHECK(good.counts().right > good.counts().guesses * 9 / 10);
 }
 
+TEST_CASE("the first steps have no guesses, so that there is a time to compare with") {
+  GuessControl control(1, 7);
+  control.took(8, 0.01);
+  CHECK_FALSE(control.pays(0, 7));
+  CHECK(control.choose(0, 7) == 0);
+  control.took(1, 0.005);
+  CHECK(control.pays(0, 7));
+  CHECK(control.choose(0, 7) > 0);
+}
+
+TEST_CASE("a slow first step of a kind does not end guesses of that kind") {
+  GuessControl control(1, 4);
+  control.took(1, 1);
+  for (int rows = 2; rows <= 5; ++rows) control.took(rows, 50);  // loads kernels
+  CHECK_FALSE(control.pays(0, 4));
+  for (int rows = 2; rows <= 5; ++rows) control.took(rows, 1.1);
+  CHECK(control.choose(0, 4) == 4);
+}
+
 TEST_CASE("guesses that cost more than they bring are not computed") {
   GuessControl dear(1, 7);
   CHECK(guesses_in_the_end(dear, 1, 90) < 0.1);  // a row costs as much as a step
@@ -46,6 +65,7 @@ TEST_CASE("after a bad time, guesses that are right again are found") {
 
 TEST_CASE("each kind of guess has its own record") {
   GuessControl control(2, 4);
+  control.took(1, 1);
   for (int i = 0; i < 100; ++i) control.checked(0, 4, 0);
   CHECK_FALSE(control.pays(0, 4));
   CHECK(control.pays(1, 4));

@@ -1,0 +1,95 @@
+// Steps with a few rows of each sequence, all with logits, as guesses are checked in: they run by
+// decode kernels, as a captured graph.
+#include "tests/cuda/kernels/switches.h"
+#include "tests/cuda/run/golden_gpu.h"
+#include "tests/engine/random_llama.h"
+
+namespace skald::test {
+namespace {
+
+using LogitRows = std::vector<std::vector<float>>;
+
+// Runs the step and returns the logits of its rows.
+LogitRows run_rows(Executor& executor, std::span<const SeqRows> step) {
+  const int64_t count = executor.run(step);
+  LogitRows rows;
+  for (int64_t row = 0; row < count; ++row) {
+    const auto logits = executor.logits(row);
+    rows.emplace_back(logits.begin(), logits.end());
+  }
+  return rows;
+}
+
+double mean_divergence(const LogitRows& a, const LogitRows& b) {
+  REQUIRE(a.size() == b.size());
+  double sum = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    sum += divergence(softmax(a[i].data(), a[i].size()), softmax(b[i].data(), b[i].size()));
+  }
+  return sum / static_cast<double>(a.size());
+}
+
+TEST_CASE("a few rows of each of three sequences have the logits of rows one by one") {
+  RandomLlama shape = {.heads = 8, .kv_heads = 2, .head_dim = 64};
+  shape.type = GENERATE(DType::BF16, DType::Q4_K);
+  shape.window = GENERATE(0, 40);
+  const Model model = random_llama(shape);
+  RunOptions options;
+  options.sequences = 6;
+  const auto executor = cuda::make_executor(model, options, 0, switches());
+  const std::vector<int32_t> ids = random_tokens(400, 21);
+  const std::vector<int64_t> lengths = {5, 70, 200};
+  std::vector<Sequence> together, alone;
+  for (const int64_t length : lengths) {
+    for (std::vector<Sequence>* list : {&together, &alone}) {
+      list->push_back(executor->new_sequence());
+      const SeqRows prompt{&list->back(), std::span(ids).first(static_cast<size_t>(length)),
+                           Want::Nothing};
+      executor->run({&prompt, 1});
+    }
+  }
+  // The second step of a kind is captured, later ones are launched as a graph. After each, some
+  // rows are taken back, as wrong guesses are.
+  size_t at = 200;
+  for (int time = 0; time < 5; ++time) {
+    CAPTURE(name(shape.type), shape.window, time);
+    const std::vector<size_t> counts = {3, 1, 5};
+    std::vector<SeqRows> step;
+    LogitRows expected;
+    for (size_t s = 0; s < 3; ++s) {
+      const auto tokens = std::span(ids).subspan(at + 10 * s, counts[s]);
+      step.push_back({&together[s], tokens, Want::EveryRow});
+      for (size_t i = 0; i < counts[s]; ++i) {
+        const SeqRows one{&alone[s], tokens.subspan(i, 1), Want::LastRow};
+        const LogitRows row = run_rows(*executor, {&one, 1});
+        expected.insert(expected.end(), row.begin(), row.end());
+      }
+    }
+    CHECK(mean_divergence(run_rows(*executor, step), expected) < 1e-3);
+    for (std::vector<Sequence>* list : {&together, &alone}) {
+      (*list)[0].truncate((*list)[0].length() - 2);
+      (*list)[2].truncate((*list)[2].length() - 4);
+    }
+    at += 30;
+  }
+}
+
+TEST_CASE("a step of a few rows gives the same bits with and without a graph") {
+  const Model model = random_llama({.type = DType::BF16, .heads = 8, .kv_heads = 2});
+  const std::vector<int32_t> ids = random_tokens(300, 22);
+  std::vector<LogitRows> found;
+  for (const bool graphs : {true, false}) {
+    cuda::Switches own = switches();
+    own.graphs = own.graphs && graphs;
+    const auto executor = cuda::make_executor(model, {}, 0, own);
+    Sequence sequence = executor->new_sequence();
+    for (size_t at = 0; at < 40; at += 4) {
+      const SeqRows rows{&sequence, std::span(ids).subspan(at, 4), Want::EveryRow};
+      found.push_back(run_rows(*executor, {&rows, 1}));
+    }
+  }
+  for (size_t i = 0; i < 10; ++i) CHECK(found[i] == found[i + 10]);
+}
+
+}  // namespace
+}  // namespace skald::test
