@@ -156,10 +156,11 @@ bool is_readable_type(std::string_view type) {
   if (type.starts_with(kDynamic)) type.remove_prefix(kDynamic.size());
   if (type.empty() || starts_type_of_table(type)) return true;
   if (type == "Q8_K_XL") return true;  // of Q8_0 and 16 bits
-  for (std::string_view mix : {"_S", "_M", "_L", "_XL"}) {
+  for (std::string_view mix : {"_XS", "_S", "_M", "_L", "_XL"}) {
     if (!type.ends_with(mix)) continue;
     const std::string_view base = type.substr(0, type.size() - mix.size());
-    // IQ3_M consists of IQ3_S and types of four bits.
+    // IQ3_M consists of IQ3_S and types of four bits, IQ3_XS of IQ3_XXS and IQ3_S, IQ2_M of IQ2_S
+    // and wider types.
     if (dtype_from_name(base) || dtype_from_name(concat(base, "_S"))) return true;
   }
   return false;

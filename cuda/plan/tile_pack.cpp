@@ -8,23 +8,22 @@
 namespace skald::cuda {
 
 void pack_tile_group(DType type, int64_t ins, const GroupRow& row, std::byte* group) {
-  const bool known = tiles::dispatch(type, [&](auto format) {
-    using F = decltype(format);
-    using Block = typename F::Block;
-    const Block* rows[tiles::kRows];
-    for (int i = 0; i < tiles::kRows; ++i) rows[i] = reinterpret_cast<const Block*>(row(i));
-    const int64_t blocks = ins / Block::kElems;
-    for (int64_t first = 0; first < blocks; first += F::kRecordCols / Block::kElems) {
-      const auto source = [&](int r, int block) {
-        return rows[r] && first + block < blocks ? rows[r] + first + block : nullptr;
-      };
-      for (int i = 0; i < F::kRecordBytes / 4; ++i) {
-        const uint32_t word = F::word(source, i);
-        std::memcpy(group + i * 4, &word, 4);
-      }
-      group += F::kRecordBytes;
-    }
-  });
+  const bool known =
+      tiles::dispatch_blocks(type, [&]<class F, class Block>(tiles::Packed<F, Block>) {
+        const Block* rows[tiles::kRows];
+        for (int i = 0; i < tiles::kRows; ++i) rows[i] = reinterpret_cast<const Block*>(row(i));
+        const int64_t blocks = ins / Block::kElems;
+        for (int64_t first = 0; first < blocks; first += F::kRecordCols / Block::kElems) {
+          const auto source = [&](int r, int block) -> const Block* {
+            return rows[r] && first + block < blocks ? rows[r] + first + block : nullptr;
+          };
+          for (int i = 0; i < F::kRecordBytes / 4; ++i) {
+            const uint32_t word = F::word(source, i);
+            std::memcpy(group + i * 4, &word, 4);
+          }
+          group += F::kRecordBytes;
+        }
+      });
   check(known, "only block formats are packed in tiles");
 }
 

@@ -272,11 +272,28 @@ constexpr Int8Format complete() {
 
 const Int8Format* find_format(DType type) {
   static constexpr Int8Format kFormats[] = {
-      complete<UnpackQ8_0>(),  complete<UnpackQ4_0>(),  complete<UnpackQ4_1>(),
-      complete<UnpackQ5_0>(),  complete<UnpackQ5_1>(),  complete<UnpackIq4Nl>(),
-      complete<UnpackIq4Xs>(), complete<UnpackMxfp4>(), complete<UnpackQ2K>(),
-      complete<UnpackQ3K>(),   complete<UnpackQ4K>(),   complete<UnpackQ5K>(),
-      complete<UnpackQ6K>(),   complete<UnpackIq3S>()};
+      complete<UnpackQ8_0>(),
+      complete<UnpackQ4_0>(),
+      complete<UnpackQ4_1>(),
+      complete<UnpackQ5_0>(),
+      complete<UnpackQ5_1>(),
+      complete<UnpackIq4Nl>(),
+      complete<UnpackIq4Xs>(),
+      complete<UnpackMxfp4>(),
+      complete<UnpackQ2K>(),
+      complete<UnpackQ3K>(),
+      complete<UnpackQ4K>(),
+      complete<UnpackQ5K>(),
+      complete<UnpackQ6K>(),
+      complete<UnpackIq3S>(),
+      spread_format<BlockIQ3_XXS, 32>(DType::IQ3_XXS, kIq3XxsOffset),
+      spread_format<BlockIQ2_XXS>(DType::IQ2_XXS, kIq2Offset),
+      spread_format<BlockIQ2_XS>(DType::IQ2_XS, kIq2Offset),
+      spread_format<BlockIQ2_S>(DType::IQ2_S, kIq2Offset),
+      spread_format<BlockIQ1_S>(DType::IQ1_S, kIq1Offset),
+      spread_format<BlockIQ1_M>(DType::IQ1_M, kIq1Offset),
+      spread_format<BlockTQ1_0>(DType::TQ1_0, kTernaryOffset),
+      spread_format<BlockTQ2_0>(DType::TQ2_0, kTernaryOffset)};
   for (const Int8Format& format : kFormats) {
     if (format.type == type) return &format;
   }

@@ -8,17 +8,27 @@
 #endif
 
 #include <cstddef>
+#include <cstring>
 
 #include "engine/cpu/fast_linear_int8.h"
 #include "engine/cpu/fast_simd-inl.h"
 #include "engine/cpu/fast_unpack-inl.h"
+#include "engine/cpu/grid_bytes.h"
+#include "engine/quant/iq1_m.h"
+#include "engine/quant/iq1_s.h"
+#include "engine/quant/iq2_s.h"
+#include "engine/quant/iq2_xs.h"
+#include "engine/quant/iq2_xxs.h"
 #include "engine/quant/iq3_s.h"
+#include "engine/quant/iq3_xxs.h"
 #include "engine/quant/iq4_xs.h"
 #include "engine/quant/q2_k.h"
 #include "engine/quant/q3_k.h"
 #include "engine/quant/q4_k.h"
 #include "engine/quant/q5_k.h"
 #include "engine/quant/q6_k.h"
+#include "engine/quant/tq1_0.h"
+#include "engine/quant/tq2_0.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace skald::cpu::HWY_NAMESPACE {
@@ -297,6 +307,116 @@ struct UnpackIq3S {
     }
   }
 };
+
+// The other formats with a grid look up eight weights at a time, which a vector of rows would have
+// to gather. So one row after the other is unpacked, without vectors. spread() writes a block's 256
+// bytes.
+HWY_INLINE void put_eight(uint8_t* u, int n, uint64_t bytes) { std::memcpy(u + 8 * n, &bytes, 8); }
+HWY_INLINE int eight_signs(int seven) { return seven | (__builtin_popcount(seven) & 1) << 7; }
+
+HWY_INLINE void spread(const BlockIQ2_XXS& b, uint8_t* u) {
+  for (int n = 0; n < 32; ++n) {
+    const BlockIQ2_XXS::Group& group = b.groups[n / 4];
+    const uint64_t bytes = kIq2XxsBytes.entries[group.q[n % 4]];
+    put_eight(u, n, with_signs<kIq2Offset>(bytes, eight_signs(seven_signs(group.signs, n % 4))));
+  }
+}
+HWY_INLINE void spread(const BlockIQ2_XS& b, uint8_t* u) {
+  for (int n = 0; n < 32; ++n) {
+    const uint64_t bytes = kIq2XsBytes.entries[b.q[n] & 511];
+    put_eight(u, n, with_signs<kIq2Offset>(bytes, eight_signs(b.q[n] >> 9)));
+  }
+}
+HWY_INLINE void spread(const BlockIQ2_S& b, uint8_t* u) {
+  for (int n = 0; n < 32; ++n) {
+    const int entry = b.q[n] | (b.high[n / 4] >> (n % 4 * 2) & 3) << 8;
+    put_eight(u, n, with_signs<kIq2Offset>(kIq2SBytes.entries[entry], b.signs[n]));
+  }
+}
+HWY_INLINE void spread(const BlockIQ3_XXS& b, uint8_t* u) {
+  for (int n = 0; n < 32; ++n) {
+    const uint64_t low = kIq3XxsBytes.entries[b.q[2 * n]];
+    const uint64_t bytes = low | uint64_t{kIq3XxsBytes.entries[b.q[2 * n + 1]]} << 32;
+    const int signs = eight_signs(seven_signs(b.signs[n / 4], n % 4));
+    put_eight(u, n, with_signs<kIq3XxsOffset>(bytes, signs));
+  }
+}
+// The bytes of an entry of IQ1's grid; `minus`: 1 if the shift is negative.
+HWY_INLINE uint64_t iq1_bytes(int entry, int minus) {
+  return kIq1Bytes.entries[entry] - static_cast<uint64_t>(minus) * 0x0202020202020202;
+}
+HWY_INLINE void spread(const BlockIQ1_S& b, uint8_t* u) {
+  for (int n = 0; n < 32; ++n) {
+    const int high = b.high[n / 4];
+    put_eight(u, n, iq1_bytes(b.q[n] | (high >> (n % 4 * 3) & 7) << 8, high >> 15));
+  }
+}
+HWY_INLINE void spread(const BlockIQ1_M& b, uint8_t* u) {
+  for (int n = 0; n < 32; ++n) {
+    const int high = b.high[n / 2] >> (n % 2 * 4) & 15;
+    put_eight(u, n, iq1_bytes(b.q[n] | (high & 7) << 8, high >> 3));
+  }
+}
+// Eight times a ternary code.
+constexpr int kTernaryOffset = 8;
+template <int kBytes, int kPowers>
+HWY_INLINE void spread_ternary(const uint8_t* q, uint8_t* u) {
+  for (int m = 0; m < kBytes; ++m) {
+    uint8_t byte = q[m];
+    for (int k = 0; k < kPowers; ++k) {
+      u[kBytes * k + m] = static_cast<uint8_t>(byte * 3 >> 8 << 3);
+      byte = static_cast<uint8_t>(byte * 3);
+    }
+  }
+}
+HWY_INLINE void spread(const BlockTQ1_0& b, uint8_t* u) {
+  spread_ternary<32, 5>(b.q, u);
+  spread_ternary<16, 5>(b.q + 32, u + 160);
+  spread_ternary<4, 4>(b.high, u + 240);
+}
+HWY_INLINE void spread(const BlockTQ2_0& b, uint8_t* u) {
+  for (int i = 0; i < 64; ++i) {
+    for (int l = 0; l < 4; ++l) {
+      u[i / 32 * 128 + 32 * l + i % 32] = static_cast<uint8_t>((b.q[i] >> (2 * l) & 3) << 3);
+    }
+  }
+}
+
+HWY_INLINE float whole_scale(const BlockIQ1_M& b) { return f16_to_f32(scale_bits(b)) / 8; }
+HWY_INLINE float whole_scale(const BlockIQ3_XXS& b) { return f16_to_f32(b.scale) / 2; }
+template <class Block>
+HWY_INLINE float whole_scale(const Block& b) {
+  return f16_to_f32(b.scale) / 8;
+}
+
+template <class B, int kSubBlock>
+void unpack_spread(const BlockRows& rows, int64_t k, int64_t count, const PackedWeights& to) {
+  const int64_t blocks = count / B::kElems;
+  for (int64_t lane = 0; lane < kLanes; ++lane) {
+    const std::byte* from =
+        rows.data + lane * rows.stride + k / B::kElems * static_cast<int64_t>(sizeof(B));
+    for (int64_t i = 0; i < blocks; ++i) {
+      B block;
+      std::memcpy(&block, from + i * static_cast<int64_t>(sizeof(B)), sizeof(B));
+      uint8_t u[B::kElems];
+      spread(block, u);
+      uint8_t* out = to.u + (i * B::kElems * kLanes + lane * 4);
+      for (int j = 0; j < B::kElems / 4; ++j) std::memcpy(out + j * 4 * kLanes, u + 4 * j, 4);
+      const float whole = whole_scale(block);
+      constexpr int kScales = B::kElems / kSubBlock;
+      for (int g = 0; g < kScales; ++g) {
+        to.scale[(i * kScales + g) * kLanes + lane] =
+            whole * static_cast<float>(byte_scale(block, g));
+      }
+    }
+  }
+}
+
+// kSubBlock: how many weights share byte_scale(). One row is multiplied like several.
+template <class B, int kSubBlock = 16>
+constexpr Int8Format spread_format(DType type, int offset) {
+  return {type, kSubBlock, false, offset, unpack_spread<B, kSubBlock>, nullptr};
+}
 
 }  // namespace
 }  // namespace skald::cpu::HWY_NAMESPACE

@@ -8,12 +8,20 @@
 #include "engine/base/error.h"
 #include "engine/base/half.h"
 #include "engine/quant/encode.h"
+#include "engine/quant/iq1_m.h"
+#include "engine/quant/iq1_s.h"
+#include "engine/quant/iq2_s.h"
+#include "engine/quant/iq2_xs.h"
+#include "engine/quant/iq2_xxs.h"
 #include "engine/quant/iq3_s.h"
+#include "engine/quant/iq3_xxs.h"
 #include "engine/quant/iq4_nl.h"
 #include "engine/quant/iq4_xs.h"
 #include "engine/quant/mxfp4.h"
 #include "engine/quant/q2_k.h"
 #include "engine/quant/q3_k.h"
+#include "engine/quant/tq1_0.h"
+#include "engine/quant/tq2_0.h"
 
 namespace skald {
 namespace {
@@ -113,6 +121,14 @@ constexpr DTypeInfo kTable[] = {
     format<BlockIQ4_XS>(DType::IQ4_XS, "IQ4_XS", 23),
     format<BlockMXFP4>(DType::MXFP4, "MXFP4", 39),
     format<BlockIQ3_S>(DType::IQ3_S, "IQ3_S", 21),
+    format<BlockIQ3_XXS>(DType::IQ3_XXS, "IQ3_XXS", 18),
+    format<BlockIQ2_XXS>(DType::IQ2_XXS, "IQ2_XXS", 16),
+    format<BlockIQ2_XS>(DType::IQ2_XS, "IQ2_XS", 17),
+    format<BlockIQ2_S>(DType::IQ2_S, "IQ2_S", 22),
+    format<BlockIQ1_S>(DType::IQ1_S, "IQ1_S", 19),
+    format<BlockIQ1_M>(DType::IQ1_M, "IQ1_M", 29),
+    format<BlockTQ1_0>(DType::TQ1_0, "TQ1_0", 34),
+    format<BlockTQ2_0>(DType::TQ2_0, "TQ2_0", 35),
 };
 
 // info() takes a format's row by its value. tests/recipes_test.cpp checks that every value has one.

@@ -24,6 +24,14 @@ enum class DType : uint8_t {
   IQ4_XS,
   MXFP4,
   IQ3_S,
+  IQ3_XXS,
+  IQ2_XXS,
+  IQ2_XS,
+  IQ2_S,
+  IQ1_S,
+  IQ1_M,
+  TQ1_0,
+  TQ2_0,
 };
 
 // How many numbers a block has; 1: a plain format.

@@ -24,6 +24,7 @@ struct OneRow {
   static constexpr int kOwn = Part::kOwn;
   static constexpr bool kHalves = Part::kBlocks == 8;  // blocks are halves of units
   static constexpr bool kTable = F::kTable != tiles::Table::None;
+  static constexpr bool kFixedTable = kTable && !F::kTableInRecord;
   static constexpr bool kWhole = kWholeScales<F>;
   static constexpr TakenOff kTaken = kTakenOff<F>;
   // A lane multiplies by zeros if its columns belong to the other half. It keeps the zeros in
@@ -75,10 +76,11 @@ struct OneRow {
   int tile_at = 0;
   int lane;
   // Offsets in a tile of the lane's codes, scales and other numbers, for the warp's first part.
-  int codes_at, high_codes_at, scales_at, mins_at, rows_at, sum_factors_at, sum_rows_at;
+  int codes_at, high_codes_at, scales_at, mins_at, rows_at, table_at, sum_factors_at, sum_rows_at;
   typename Scales::Places places;
-  // A mask of the bytes that belong to the lane's blocks, if a block is half of a unit.
-  uint32_t own_bytes;
+  // Masks of the bytes that belong to the lane's blocks, if a block is half of a unit, in the words
+  // of `first` and of `second`. Words of a table have 16 columns each, other words have all 32.
+  uint32_t own_bytes, own_second;
   uint32_t own_sums;  // mask: all ones if sums of the lane's blocks count in its column, else zero
   int second;         // the factor of the second digit: 256, or 0 in odd lanes
   int high[kHalves ? 1 : 2];  // the factor of plane 1, for each of the lane's blocks
@@ -90,7 +92,10 @@ struct OneRow {
   __device__ OneRow(const Activations& a, int first_part)
       : lane(static_cast<int>(threadIdx.x) % 32),
         places(lane),
-        own_bytes(held_number(lane / 16 ? 0xff00ff00 : 0x00ff00ff)),
+        own_bytes(held_number(kTable      ? (lane / 16 ? 0 : ~0u)
+                              : lane / 16 ? 0xff00ff00
+                                          : 0x00ff00ff)),
+        own_second(kTable ? ~own_bytes : own_bytes),
         second(static_cast<int>(held_number(lane % 2 ? 0 : 256))) {
     const char* digits = a.digits + first_part * kDigitPartBytes;
     const int t = lane % 4, digit = min(lane / 4 % 4, kDigits - 1);
@@ -111,6 +116,7 @@ struct OneRow {
       mins_at = held_at(first_record + F::kScalesAt + Scales::mins_offset(lane));
     }
     rows_at = held_at(first_record + F::kRowsAt + Scales::Rows::offset(lane));
+    if constexpr (F::kTableInRecord) table_at = held_at(first_record + F::kTableAt, false);
     codes_at = held_at(first_record + Bytes::offset(0, lane), kKeepsPointers);
     high_codes_at = codes_at + Bytes::offset(1, 0);
     if constexpr (Bytes::kLanesDiffer) {
@@ -130,7 +136,7 @@ struct OneRow {
       base.side = held_pointer(digits + Part::kSideAt + t * Part::kSide);
     }
     base.scale = held_pointer(digits + Part::kScaleAt);
-    if constexpr (kTable) {
+    if constexpr (kFixedTable) {
       table[0] = held_number(Bytes::entries(0));
       table[1] = held_number(Bytes::entries(8));
     } else if constexpr (!kHalves && Bytes::kPlanes == 2) {
@@ -163,7 +169,9 @@ struct OneRow {
     if constexpr (kTaken == TakenOff::HalfMins) {
       weights.scales.load_mins(slot + mins_at + part * F::Scales::kPartBytes);
     }
-    if constexpr (kTable) {
+    if constexpr (F::kTableInRecord) {
+      weights.codes.load_table(slot + table_at);
+    } else if constexpr (kTable) {
       weights.codes.first_low = table[0], weights.codes.first_high = table[1];
     }
     if (i % 2) weights.rows.load(slot + rows_at);
@@ -253,7 +261,7 @@ struct OneRow {
     for (int unit = own; unit < tiles::kUnits; unit += kOwn) {
       const uint4& four = unit / 2 ? in.right : in.left;
       uint32_t numbers[2] = {unit % 2 ? four.z : four.x, unit % 2 ? four.w : four.y};
-      if (kHalves) numbers[0] &= own_bytes, numbers[1] &= own_bytes;
+      if (kHalves) numbers[0] &= own_bytes, numbers[1] &= own_second;
 #pragma unroll
       for (int plane = 0; plane < Bytes::kPlanes; ++plane) {
         uint32_t rows[4];

@@ -51,6 +51,10 @@ template <class S>
 inline constexpr float kScaleUnit = 1;
 template <>
 inline constexpr float kScaleUnit<tiles::ExponentScales> = 0.5f;
+template <class Block, int kDivisor>
+inline constexpr float kScaleUnit<tiles::ByteScales<Block, kDivisor>> = 1.0f / kDivisor;
+template <class Block, int kDivisor>
+inline constexpr float kScaleUnit<tiles::ByteScales32<Block, kDivisor>> = 1.0f / kDivisor;
 
 // The layout of a part's digits in shared memory.
 template <class F>

@@ -134,9 +134,36 @@ struct TableBytes : SixteenOfLane {
   }
 };
 
+// The numbers of a record's table, as signed bytes. load() is followed by load_table().
+struct InRecordBytes {
+  static constexpr bool kLanesDiffer = true;
+  static constexpr int kRatio = 1, kPlanes = 1, kHighBit = 0;
+  LaneInRecord codes;
+  __device__ static int offset(int plane, int lane) {
+    return plane ? tiles::TableCodes3::kSecondAt + lane * 8 : lane * 16;
+  }
+  __device__ void load(const char* at, const char* second) { codes.load(at, second); }
+  __device__ void load_table(const char* at) { codes.load_table(at + tiles::kInRecordBytes / 2); }
+  SKALD_HD static constexpr int shift(int, int) { return 0; }
+  __device__ void bytes(int, int unit, int half, uint32_t& first, uint32_t& second) const {
+    const uint32_t at = codes.w[unit][half];
+    first = choose_bytes(codes.table.x, codes.table.y, at);
+    second = choose_bytes(codes.table.x, codes.table.y, at >> 16);
+  }
+};
+
 template <class F>
-using LaneBytesOf = std::conditional_t<F::kTable == tiles::Table::None,
-                                       LaneBytes<typename F::Codes>, TableBytes<F::kTable>>;
+struct LaneBytesOfTable {
+  using Type = TableBytes<F::kTable>;
+};
+template <class F>
+requires(F::kTableInRecord) struct LaneBytesOfTable<F> {
+  using Type = InRecordBytes;
+};
+template <class F>
+using LaneBytesOf =
+    std::conditional_t<F::kTable == tiles::Table::None, LaneBytes<typename F::Codes>,
+                       typename LaneBytesOfTable<F>::Type>;
 
 // Powers of two. low() and high() are factors for the sums of a unit's two planes; then the sums
 // can be added. both() is the factor that brings the result to the unit of all columns, 2^-kUp.

@@ -96,8 +96,8 @@ struct OwnScales<tiles::BytePairs<Block>> {
   }
 };
 
-template <class Block>
-struct OwnScales<tiles::ByteScales32<Block>> {
+template <class Block, int kDivisor>
+struct OwnScales<tiles::ByteScales32<Block, kDivisor>> {
   using Rows = OwnRows;
   using Places = NoPlaces;
   uint32_t four;
@@ -109,8 +109,8 @@ struct OwnScales<tiles::ByteScales32<Block>> {
 };
 
 // Blocks of 16 columns. number() is the scale of the lane's i-th block of four.
-template <class Block>
-struct OwnScales<tiles::ByteScales<Block>> {
+template <class Block, int kDivisor>
+struct OwnScales<tiles::ByteScales<Block, kDivisor>> {
   using Rows = OwnRows;
   struct Places {
     uint32_t first;

@@ -252,6 +252,41 @@ struct TableCodes {
   }
 };
 
+// Codes of three bits that index a table, each in a nibble as in TableCodes. A lane has a word k =
+// unit * 2 + half of eight nibbles for each unit and row. Words 0 to 3 come first, 16 bytes per
+// lane; words 4 and 5 follow, 8 bytes per lane. Words 6 and 7 have no place of their own: bit n of
+// their codes lies in the top bits of the nibbles of word 2 * n + k % 2.
+struct TableCodes3 {
+  static constexpr int kBytes = 768, kOddScale = 1, kSecondAt = 512, kStored = 6;
+  SKALD_HD static constexpr int word_at(int lane, int k) {
+    return k < 4 ? lane * 4 + k : kSecondAt / 4 + lane * 2 + k - 4;
+  }
+  template <class Code>
+  SKALD_HD static uint32_t word(const Code& code, int i) {
+    const bool second = i >= kSecondAt / 4;
+    const int lane = second ? (i - kSecondAt / 4) / 2 : i / 4;
+    const int k = second ? 4 + i % 2 : i % 4;
+    const LaneWord own(lane, k / 2, k % 2), last(lane, kUnits - 1, k % 2);
+    uint32_t word = 0;
+    for (int n = 0; n < 8; ++n) {
+      const auto low = static_cast<uint32_t>(code(own.row, own.col(n / 2, n % 2)));
+      const auto bits = static_cast<uint32_t>(code(last.row, last.col(n / 2, n % 2)));
+      word |= (low | (bits >> (k / 2) & 1) << 3) << TableCodes::place(n / 2, n % 2);
+    }
+    return word;
+  }
+  SKALD_HD static int at(const std::byte* codes, int row, int col) {
+    const CodePlace p(row, col);
+    const int k = p.unit * 2 + p.half, place = TableCodes::place(p.pair, p.i);
+    if (k < kStored) return load_word(codes, word_at(p.lane, k)) >> place & 7;
+    uint32_t code = 0;
+    for (int n = 0; n < 3; ++n) {
+      code |= (load_word(codes, word_at(p.lane, 2 * n + p.half)) >> (place + 3) & 1) << n;
+    }
+    return static_cast<int>(code);
+  }
+};
+
 // Eight bits per code: 16 bytes per lane for each unit. The first 8 bytes are the first 16 columns
 // of both rows, the others the last 16 columns.
 struct EightBits {

@@ -66,6 +66,11 @@ __device__ void half_pairs(const LaneTable<kTable, kOffset>& codes, int unit, in
   codes.pairs(unit, half, m, pairs[0], pairs[1]);
   pairs[0] |= kThousands, pairs[1] |= kThousands;
 }
+__device__ inline void half_pairs(const LaneInRecord& codes, int unit, int half, int m,
+                                  uint32_t (&pairs)[2]) {
+  codes.pairs(unit, half, m, pairs[0], pairs[1]);
+  pairs[0] |= kThousands, pairs[1] |= kThousands;
+}
 
 // The factor of stored sums of activations. With it, sums of 32 activations below 2^15 cannot
 // overflow f16.
@@ -201,8 +206,14 @@ struct HalfScales<tiles::FourBitPairs<Block>> : HalfRowScalesMins {
   }
 };
 
-template <class Block>
-struct HalfScales<tiles::ByteScales<Block>> : HalfRowScales {
+// Whole numbers over kDivisor, a power of two, are f16 numbers.
+template <int kDivisor>
+__device__ __half2 over(__half2 whole) {
+  return kDivisor == 1 ? whole : __hmul2(whole, __float2half2_rn(1.0f / kDivisor));
+}
+
+template <class Block, int kDivisor>
+struct HalfScales<tiles::ByteScales<Block, kDivisor>> : HalfRowScales {
   uint4 w;  // with 128 added to each byte, so that bytes are unsigned
   __device__ void load(const char* part, const char* rows, int lane) {
     load_rows(rows, lane);
@@ -210,13 +221,13 @@ struct HalfScales<tiles::ByteScales<Block>> : HalfRowScales {
     w.x ^= 0x80808080, w.y ^= 0x80808080, w.z ^= 0x80808080, w.w ^= 0x80808080;
   }
   __device__ __half2 scale(int b, int half) const {
-    const __half2 two = two_bytes(word_of(w, b), half * 2, 128);
+    const __half2 two = over<kDivisor>(two_bytes(word_of(w, b), half * 2, 128));
     return twice(__hmul2(two, row(half)), b % 2);
   }
 };
 
-template <class Block>
-struct HalfScales<tiles::ByteScales32<Block>> : HalfRowScales {
+template <class Block, int kDivisor>
+struct HalfScales<tiles::ByteScales32<Block, kDivisor>> : HalfRowScales {
   uint2 w;  // with 128 added to each byte, so that bytes are unsigned
   __device__ void load(const char* part, const char* rows, int lane) {
     load_rows(rows, lane);
@@ -224,7 +235,8 @@ struct HalfScales<tiles::ByteScales32<Block>> : HalfRowScales {
     w.x ^= 0x80808080, w.y ^= 0x80808080;
   }
   __device__ __half2 scale(int b, int half) const {
-    return twice(__hmul2(two_bytes(b / 2 ? w.y : w.x, half * 2, 128), row(half)), b % 2);
+    const __half2 two = over<kDivisor>(two_bytes(b / 2 ? w.y : w.x, half * 2, 128));
+    return twice(__hmul2(two, row(half)), b % 2);
   }
 };
 
@@ -238,7 +250,7 @@ struct LaneWeights {
   __half2 factors[kSumsApart<F> ? 4 : 1], thousands[kSumsApart<F> ? 4 : 1];
 
   __device__ void load(const char* record, int part, int lane) {
-    codes.load(record + part * F::Codes::kBytes, lane);
+    load_codes<F>(codes, record, part, lane);
     scales.load(record + F::kScalesAt + part * F::Scales::kPartBytes, record + F::kRowsAt, lane);
     if constexpr (kSumsApart<F>) {
 #pragma unroll

@@ -221,8 +221,8 @@ Quantizer quantizer_of() {
 
 Quantizer quantizer(DType to) {
   Quantizer found;
-  tiles::dispatch(to,
-                  [&](auto format) { found = quantizer_of<typename decltype(format)::Block>(); });
+  tiles::dispatch_blocks(
+      to, [&]<class F, class Block>(tiles::Packed<F, Block>) { found = quantizer_of<Block>(); });
   return found;
 }
 

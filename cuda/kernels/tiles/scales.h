@@ -3,8 +3,9 @@
 // kRecordBytes. part_word() and record_word() pack. number() makes a weight from its code with the
 // operations of decode() in engine/quant, in the same order.
 //
-// source(row, block) is a `const Block*`, or null beyond the matrix. Block is the format's block of
-// 32 or 256 weights, so a part may be half of one block or hold several.
+// source(row, block) is a pointer to a block of the file's format, or null beyond the matrix. A
+// block has 32 or 256 weights, so a part may be half of one block or hold several. Block, the
+// template's argument, is the format's block, or NoBlock where several formats share a record.
 #pragma once
 
 #include "cuda/kernels/tiles/codes.h"
@@ -94,14 +95,19 @@ struct ExponentScales {
   }
 };
 
-// One f16 scale for 256 columns: row g, then row g + 8.
+// The f16 scale of a block of 256 weights. IQ1_M has its own overload.
 template <class Block>
+SKALD_HD uint16_t scale_bits(const Block& block) {
+  return block.scale;
+}
+
+// One f16 scale for 256 columns: row g, then row g + 8.
 struct RowScale {
   static constexpr int kRecordBytes = 32;
   template <class Source>
   SKALD_HD static uint32_t record_word(const Source& source, int i) {
-    const Block *low = source(i, 0), *high = source(i + 8, 0);
-    return (low ? low->scale : 0u) | (high ? uint32_t{high->scale} << 16 : 0u);
+    const auto *low = source(i, 0), *high = source(i + 8, 0);
+    return (low ? scale_bits(*low) : 0u) | (high ? uint32_t{scale_bits(*high)} << 16 : 0u);
   }
   SKALD_HD static float row_scale(const std::byte* record, int row) {
     return f16_to_f32(load_f16(record + row % 8 * 4 + row / 8 * 2));
@@ -190,17 +196,19 @@ struct FourBitPairs : RowScaleMin<Block> {
 SKALD_HD inline int byte_scale(const BlockQ6_K& block, int i) { return block.scales[i]; }
 SKALD_HD inline int byte_scale(const BlockQ3_K& block, int i) { return q3_k_scale(block, i) - 32; }
 
-// Q6_K, Q3_K: a signed byte for 16 columns, 16 bytes per row pair. The format's Q3_K block has six
-// bits for it; unpacking took a seventh of a product's instructions.
-template <class Block>
-struct ByteScales : RowScale<Block> {
+// A signed byte for 16 columns, 16 bytes per row pair. Q6_K and Q3_K: the format's Q3_K block has
+// six bits for it; unpacking took a seventh of a product's instructions. The formats of eighths.h:
+// the numbers of the codes are kDivisor times too large.
+template <class Block, int kDivisor = 1>
+struct ByteScales : RowScale {
   static constexpr int kCols = 16, kPartBytes = 128;
+  static constexpr float kUnit = 1.0f / kDivisor;
   template <class Source>
   SKALD_HD static uint32_t part_word(const Source& source, int part, int i) {
     uint32_t word = 0;
     for (int n = 0; n < 4; ++n) {
       const BytePlace at(i / 4, i % 4, n);
-      const Block* block = source(at.row, 0);
+      const auto* block = source(at.row, 0);
       if (!block) continue;
       const int scale = byte_scale(*block, part * 8 + at.block);
       word |= uint32_t{static_cast<uint8_t>(scale)} << (8 * n);
@@ -210,7 +218,7 @@ struct ByteScales : RowScale<Block> {
   SKALD_HD static float number(const std::byte* part, const std::byte* record, int row, int col,
                                int q) {
     const auto scale = static_cast<int8_t>(part[row % 8 * 16 + byte_place(col / 16, row / 8)]);
-    return RowScale<Block>::row_scale(record, row) * scale * q;
+    return row_scale(record, row) * scale * q * kUnit;
   }
 };
 
@@ -218,10 +226,12 @@ SKALD_HD inline int byte_scale(const BlockIQ4_XS& block, int i) {
   return iq4_xs_scale(block, i) - 32;
 }
 
-// IQ4_XS, IQ3_S: a signed byte for 32 columns, 8 bytes per row pair.
-template <class Block>
-struct ByteScales32 : RowScale<Block> {
+// IQ4_XS, IQ3_S, IQ3_XXS: a signed byte for 32 columns, 8 bytes per row pair. The numbers of
+// IQ3_XXS are twice too large.
+template <class Block, int kDivisor = 1>
+struct ByteScales32 : RowScale {
   static constexpr int kCols = 32, kPartBytes = 64;
+  static constexpr float kUnit = 1.0f / kDivisor;
   template <class Source>
   SKALD_HD static uint32_t part_word(const Source& source, int part, int i) {
     uint32_t word = 0;
@@ -237,7 +247,7 @@ struct ByteScales32 : RowScale<Block> {
   SKALD_HD static float number(const std::byte* part, const std::byte* record, int row, int col,
                                int q) {
     const auto scale = static_cast<int8_t>(part[row % 8 * 8 + byte_place(col / 32, row / 8)]);
-    return RowScale<Block>::row_scale(record, row) * scale * q;
+    return row_scale(record, row) * scale * q * kUnit;
   }
 };
 

@@ -231,6 +231,35 @@ struct LaneTable {
   }
 };
 
+// Codes of three bits that index a record's table: gives the numbers plus kInRecordOffset, as
+// bytes. load() is followed by load_table().
+struct LaneInRecord {
+  uint32_t w[tiles::kUnits][2];
+  uint2 table;
+  __device__ void load(const char* at, int lane) {
+    load(at + lane * 16, at + tiles::TableCodes3::kSecondAt + lane * 8);
+  }
+  __device__ void load(const char* first, const char* second) {
+    const uint4 four = load16(first);
+    const uint2 two = load8(second);
+    w[0][0] = four.x, w[0][1] = four.y, w[1][0] = four.z, w[1][1] = four.w;
+    w[2][0] = two.x, w[2][1] = two.y;
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      w[3][half] = (w[0][half] >> 3 & 0x11111111) | (w[1][half] >> 2 & 0x22222222) |
+                   (w[2][half] >> 1 & 0x44444444);
+#pragma unroll
+      for (int unit = 0; unit < 3; ++unit) w[unit][half] &= 0x77777777;
+    }
+  }
+  __device__ void load_table(const char* at) { table = load8(at); }
+  __device__ void pairs(int unit, int half, int m, uint32_t& first, uint32_t& second) const {
+    const uint32_t four = choose_bytes(table.x, table.y, w[unit][half] >> (16 * m));
+    first = four & 0x00ff00ff;
+    second = four >> 8 & 0x00ff00ff;
+  }
+};
+
 // LaneScales<S>: scales as floats. scale(b, half) is for block `b` (of kCols columns) of the part
 // and row lane / 4 (half 0) or lane / 4 + 8 (half 1). A weight is row(half) * scale(b, half) *
 // number - row_min(half) * minimum. LaneMins (lane_mins.cuh) has the minimums.
@@ -265,10 +294,13 @@ struct LaneScales<tiles::ExponentScales> : NoRowScales {
   }
 };
 
-struct RowScales {
+template <int kDivisor>
+struct RowScalesOf {
   uint32_t rows;
   __device__ void load_rows(const char* record, int lane) { rows = load4(record + lane / 4 * 4); }
-  __device__ float row(int half) const { return half ? high_half(rows) : low_half(rows); }
+  __device__ float row(int half) const {
+    return (half ? high_half(rows) : low_half(rows)) * (1.0f / kDivisor);
+  }
 };
 
 struct RowScalesMins {
@@ -308,8 +340,8 @@ struct LaneScales<tiles::FourBitPairs<Block>> : RowScalesMins {
   }
 };
 
-template <class Block>
-struct LaneScales<tiles::ByteScales<Block>> : RowScales {
+template <class Block, int kDivisor>
+struct LaneScales<tiles::ByteScales<Block, kDivisor>> : RowScalesOf<kDivisor> {
   SixteenBytes bytes;
   __device__ void load(const char* part, int lane) { bytes.w = load16(part + lane / 4 * 16); }
   __device__ float scale(int b, int half) const {
@@ -317,8 +349,8 @@ struct LaneScales<tiles::ByteScales<Block>> : RowScales {
   }
 };
 
-template <class Block>
-struct LaneScales<tiles::ByteScales32<Block>> : RowScales {
+template <class Block, int kDivisor>
+struct LaneScales<tiles::ByteScales32<Block, kDivisor>> : RowScalesOf<kDivisor> {
   uint2 w;
   __device__ void load(const char* part, int lane) { w = load8(part + lane / 4 * 8); }
   __device__ float scale(int b, int half) const {
@@ -329,9 +361,23 @@ struct LaneScales<tiles::ByteScales32<Block>> : RowScales {
 };
 
 template <class F>
+struct LaneCodesOfTable {
+  using Type = LaneTable<F::kTable, F::kOffset>;
+};
+template <class F>
+requires(F::kTableInRecord) struct LaneCodesOfTable<F> {
+  using Type = LaneInRecord;
+};
+template <class F>
 using LaneCodesOf =
     std::conditional_t<F::kTable == tiles::Table::None, LaneCodes<typename F::Codes>,
-                       LaneTable<F::kTable, F::kOffset>>;
+                       typename LaneCodesOfTable<F>::Type>;
+// Loads a lane's codes of a part of the record.
+template <class F>
+__device__ void load_codes(LaneCodesOf<F>& codes, const char* record, int part, int lane) {
+  codes.load(record + part * F::Codes::kBytes, lane);
+  if constexpr (F::kTableInRecord) codes.load_table(record + F::kTableAt);
+}
 
 // A lane's share of one part of format F.
 template <class F>
@@ -339,7 +385,7 @@ struct LanePart {
   LaneCodesOf<F> codes;
   LaneScales<typename F::Scales> scales;
   __device__ void load(const char* record, int part, int lane) {
-    codes.load(record + part * F::Codes::kBytes, lane);
+    load_codes<F>(codes, record, part, lane);
     scales.load(record + F::kScalesAt + part * F::Scales::kPartBytes, lane);
     scales.load_rows(record + F::kRowsAt, lane);
   }

@@ -13,9 +13,8 @@ namespace {
 
 constexpr int kThreads = 256;
 
-template <class F>
+template <class F, class Block>
 __global__ void pack_tiles(PackLaunch a, int records, int64_t words) {
-  using Block = typename F::Block;
   constexpr int kWords = F::kRecordBytes / 4, kBlocks = F::kRecordCols / Block::kElems;
   const int64_t at = int64_t{blockIdx.x} * kThreads + threadIdx.x;
   if (at >= words) return;
@@ -46,13 +45,12 @@ __global__ void embed_q(EmbedLaunch a) {
 }  // namespace
 
 void launch_pack_tiles(const PackLaunch& a, Stream stream) {
-  const bool known = tiles::dispatch(a.format, [&](auto f) {
-    using F = decltype(f);
+  const bool known = tiles::dispatch_blocks(a.format, [&]<class F, class B>(tiles::Packed<F, B>) {
     const int64_t records = (a.ins + F::kRecordCols - 1) / F::kRecordCols;
     const int64_t groups = (a.outs + tiles::kRows - 1) / tiles::kRows;
     const int64_t words = groups * records * (F::kRecordBytes / 4);
     const auto blocks = static_cast<unsigned>((words + kThreads - 1) / kThreads);
-    launch_kernel(pack_tiles<F>, {dim3(blocks), kThreads}, stream, a, static_cast<int>(records),
+    launch_kernel(pack_tiles<F, B>, {dim3(blocks), kThreads}, stream, a, static_cast<int>(records),
                   words);
   });
   check(known, "only block formats are packed");

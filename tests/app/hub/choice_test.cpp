@@ -48,24 +48,25 @@ TEST_CASE("parts of a split GGUF are one model; image encoders are none") {
 }
 
 TEST_CASE("the asked type is chosen, in small or capital letters") {
-  const Names files = {"x-Q4_K_M.gguf", "x-Q8_0.gguf", "x-UD-Q4_K_XL.gguf", "x-IQ2_XXS.gguf"};
+  const Names files = {"x-Q4_K_M.gguf", "x-Q8_0.gguf", "x-UD-Q4_K_XL.gguf", "x-Q4_0_4_4.gguf"};
   CHECK(chosen(files, "q8_0") == "x-Q8_0.gguf");
   CHECK(chosen(files, "Q4_K_XL") == "x-UD-Q4_K_XL.gguf");
   CHECK(chosen(files, "UD-Q4_K_XL") == "x-UD-Q4_K_XL.gguf");
   CHECK(error_text([&] { chosen(files, "Q5_0"); }) ==
         "acme/tiny: has no GGUF of type Q5_0; the types here: Q4_K_M, Q8_0, UD-Q4_K_XL");
-  CHECK(error_text([&] { chosen(files, "IQ2_XXS"); }) ==
-        "acme/tiny: skald does not read the type IQ2_XXS; the types that it reads here: Q4_K_M, "
+  CHECK(error_text([&] { chosen(files, "Q4_0_4_4"); }) ==
+        "acme/tiny: skald does not read the type Q4_0_4_4; the types that it reads here: Q4_K_M, "
         "Q8_0, UD-Q4_K_XL");
 }
 
 TEST_CASE("types that skald has formats for can be read") {
   for (const char* type : {"Q4_K_M", "Q2_K_L", "UD-Q4_K_XL", "UD-Q8_K_XL", "IQ3_M", "IQ4_NL", "F16",
-                           "FP16", "BF16", "MXFP4", "MXFP4_MOE", "Q4_0", ""}) {
+                           "FP16", "BF16", "MXFP4", "MXFP4_MOE", "Q4_0", "IQ2_M", "IQ1_S",
+                           "UD-IQ2_XXS", "IQ3_XXS", "IQ3_XS", "TQ1_0", ""}) {
     CAPTURE(type);
     CHECK(is_readable_type(type));
   }
-  for (const char* type : {"IQ2_M", "IQ1_S", "UD-IQ2_XXS", "IQ3_XXS", "TQ1_0", "Q4_0_4_4"}) {
+  for (const char* type : {"Q4_0_4_4", "Q1_0", "IQ5_M"}) {
     CAPTURE(type);
     CHECK(!is_readable_type(type));
   }
@@ -79,7 +80,7 @@ TEST_CASE("without a type, Q4_K_M is chosen, or what is nearest to it") {
   CHECK(chosen({"x-Q4_K_S.gguf", "x-MXFP4.gguf", "x-Q4_0.gguf"}) == "x-MXFP4.gguf");
   CHECK(chosen({"x-IQ4_XS.gguf", "x-Q4_K_S.gguf", "x-Q4_0.gguf"}) == "x-Q4_K_S.gguf");
   CHECK(chosen({"x-IQ2_XXS.gguf", "x-IQ4_XS.gguf", "x-Q5_K_M.gguf"}) == "x-IQ4_XS.gguf");
-  CHECK(chosen({"x-IQ2_XXS.gguf", "x-F16.gguf", "x-BF16.gguf"}) == "x-BF16.gguf");
+  CHECK(chosen({"x-IQ1_S.gguf", "x-F16.gguf", "x-BF16.gguf"}) == "x-BF16.gguf");
   CHECK(chosen({"x-UD-Q4_K_M.gguf", "x-Q5_K_M.gguf"}) == "x-Q5_K_M.gguf");
   CHECK(chosen({"sub/y-Q4_K_M.gguf", "x-Q4_K_M.gguf"}) == "x-Q4_K_M.gguf");
   CHECK(chosen({"only.gguf"}) == "only.gguf");

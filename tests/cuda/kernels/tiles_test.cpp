@@ -12,9 +12,8 @@
 namespace skald::tiles {
 namespace {
 
-template <class F>
+template <class F, class Block>
 void compare(DType type, int rows, int cols, std::mt19937& random) {
-  using Block = typename F::Block;
   std::vector<std::vector<Block>> blocks(rows, std::vector<Block>(cols / Block::kElems));
   for (auto& row : blocks) {
     for (Block& block : row) {
@@ -54,24 +53,48 @@ void compare(DType type, int rows, int cols, std::mt19937& random) {
 TEST_CASE("every weight of a tile equals the decoded weight of its block", "[tiles]") {
   std::mt19937 random(7);
   for (const DTypeInfo& each : all_dtypes()) {
-    const bool blocks = dispatch(each.type, [&](auto format) {
-      using F = decltype(format);
-      for (int i = 0; i < 20; ++i) compare<F>(each.type, kRows, 2 * F::kRecordCols, random);
-      compare<F>(each.type, 5, F::Block::kElems, random);
+    const bool blocks = dispatch_blocks(each.type, [&]<class F, class B>(Packed<F, B>) {
+      for (int i = 0; i < 20; ++i) compare<F, B>(each.type, kRows, 2 * F::kRecordCols, random);
+      compare<F, B>(each.type, 5, B::kElems, random);
     });
     CHECK(blocks == (each.block_elems > 1));
   }
 }
 
-TEST_CASE("a tile is at most 4 % larger than its blocks, IQ3_S 26 %", "[tiles]") {
+// The formats whose tiles need no grid have 4.32 bits per weight, or 3.6 with numbers of three bits.
+double most_bits(DType type) {
+  switch (type) {
+    case DType::IQ3_S:
+    case DType::IQ3_XXS:
+      return 4.32;
+    case DType::IQ2_XXS:
+    case DType::IQ2_XS:
+    case DType::IQ2_S:
+    case DType::IQ1_S:
+    case DType::IQ1_M:
+    case DType::TQ1_0:
+    case DType::TQ2_0:
+      return 3.6;
+    default:
+      return 1.04 * 8 * info(type).block_bytes / info(type).block_elems;
+  }
+}
+
+TEST_CASE("a tile is at most 4 % larger than its blocks, and of known size without their grid",
+          "[tiles]") {
   for (const DTypeInfo& each : all_dtypes()) {
     dispatch(each.type, [&](auto format) {
       using F = decltype(format);
-      const double blocks = double{kRows} * F::kRecordCols / each.block_elems * each.block_bytes;
-      INFO(each.name << ": " << F::kRecordBytes << " bytes for " << blocks);
-      CHECK(F::kRecordBytes <= blocks * (each.type == DType::IQ3_S ? 1.26 : 1.04));
+      INFO(each.name << ": " << F::kRecordBytes << " bytes");
+      CHECK(F::kRecordBytes * 8.0 / (kRows * F::kRecordCols) <= most_bits(each.type));
     });
   }
+}
+
+TEST_CASE("formats with the same codes, scales and numbers have the same tiles", "[tiles]") {
+  CHECK(std::is_same_v<IQ2_XXS, TQ2_0>);
+  CHECK(std::is_same_v<IQ2_S, IQ1_M>);
+  CHECK(!std::is_same_v<IQ3_S, IQ3_XXS>);
 }
 
 }  // namespace

@@ -9,7 +9,9 @@
 
 #include "engine/quant/dtype.h"
 #include "tests/catch.h"
+#include "tests/golden.h"
 #include "tests/paths.h"
+#include "tests/sha256.h"
 #include "tests/temp_folder.h"
 
 using namespace skald;
@@ -223,7 +225,7 @@ void check_goldens(const std::filesystem::path& folder, bool all) {
     const std::string blocks = read_file(folder / (name + ".blocks"));
     const std::string expected = read_file(folder / (name + ".f32"));
     const size_t elems = blocks.size() / format.block_bytes * format.block_elems;
-    REQUIRE(elems >= 2048);
+    REQUIRE(elems >= 1280);
     REQUIRE(expected.size() == elems * sizeof(float));
     std::vector<float> out(elems);
     format.decode_row(reinterpret_cast<const std::byte*>(blocks.data()), out.data(),
@@ -247,6 +249,29 @@ TEST_CASE("every format decodes the reference's blocks to the same bits") {
 TEST_CASE("every format decodes the large collection of reference blocks to the same bits") {
   if (!test::have_shared("goldens/blocks")) return;
   check_goldens(test::shared_dir() / "goldens" / "blocks", false);
+}
+
+TEST_CASE("every format decodes many blocks to weights of the reference's hash") {
+  const nlohmann::json formats = test::read_json(test::data_dir() / "blocks" / "formats.json");
+  for (const DTypeInfo& format : all_dtypes()) {
+    if (is_plain(format.type)) continue;
+    INFO(format.name);
+    // The same bytes as in scripts/make_block_goldens.py.
+    constexpr int kMany = 1024;
+    std::vector<std::byte> blocks(static_cast<size_t>(kMany) * format.block_bytes);
+    uint32_t state = 1;
+    for (std::byte& byte : blocks) {
+      state = state * 1664525 + 1013904223;
+      byte = static_cast<std::byte>(state >> 24);
+    }
+    std::vector<float> weights(static_cast<size_t>(kMany) * format.block_elems);
+    format.decode_row(blocks.data(), weights.data(), static_cast<int64_t>(weights.size()));
+    for (float& weight : weights) weight = std::isfinite(weight) ? weight : 0;
+    const std::string_view bytes(reinterpret_cast<const char*>(weights.data()),
+                                 weights.size() * sizeof(float));
+    CHECK(test::sha256_hex(bytes) ==
+          formats.at(std::string(format.name)).at("sha256").get<std::string>());
+  }
 }
 
 TEST_CASE("every single bit of a block has the meaning that the layout defines") {

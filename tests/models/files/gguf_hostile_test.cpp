@@ -184,16 +184,24 @@ void add_bad_tensors(BadFiles& bad) {
   tensor("half a block", "rows of 48 elements, expected a multiple of 32", [](auto& t) {
     t.dims = {48, 2};
   });
-  tensor("half a K block", "rows of 64 elements, expected a multiple of 256 for Q4_K",
-         [](auto& t) { t.type = 12; });
+  for (const DTypeInfo& format : all_dtypes()) {
+    if (format.block_elems <= 64) continue;
+    tensor("a part of a block",
+           concat("rows of 64 elements, expected a multiple of ", format.block_elems, " for ",
+                  format.name),
+           [&](auto& t) { t.type = static_cast<uint32_t>(format.gguf_id); });
+    tensor("rows of blocks past the end", "incomplete or damaged", [&](auto& t) {
+      t.type = static_cast<uint32_t>(format.gguf_id);
+      t.dims = {1 << 20, 1 << 20};
+    });
+  }
   for (uint32_t type : {4u, 5u, 31u, 32u, 33u, 36u, 37u, 38u}) {
     tensor("removed type", concat("type id ", type, ", removed"), [&](auto& t) { t.type = type; });
   }
   for (uint32_t type : {43u, 1000u, 0x7fffffffu, 0xffffffffu}) {
     tensor("unknown type", concat("unknown type id ", type), [&](auto& t) { t.type = type; });
   }
-  tensor("IQ2_XXS", "has type IQ2_XXS, which skald does not read", [](auto& t) { t.type = 16; });
-  tensor("Q8_K", "has type Q8_K,", [](auto& t) { t.type = 15; });
+  tensor("Q8_K", "has type Q8_K, which skald does not read", [](auto& t) { t.type = 15; });
   tensor("I64", "has type I64,", [](auto& t) { t.type = 27; });
   tensor("no name", "a name of 0 bytes", [](auto& t) { t.name = ""; });
   tensor("long name", "a name of 65 bytes", [](auto& t) { t.name = std::string(65, 'x'); });
