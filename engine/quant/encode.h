@@ -4,6 +4,10 @@
 // on every machine.
 #pragma once
 
+#include "engine/quant/iq4_nl.h"
+#include "engine/quant/iq4_xs.h"
+#include "engine/quant/mxfp4.h"
+#include "engine/quant/q3_k.h"
 #include "engine/quant/q4_0.h"
 #include "engine/quant/q4_1.h"
 #include "engine/quant/q4_k.h"
@@ -27,5 +31,9 @@ void encode(const float* w, BlockQ5_1& out);
 void encode(const float* w, BlockQ4_K& out);
 void encode(const float* w, BlockQ5_K& out);
 void encode(const float* w, BlockQ6_K& out);
+void encode(const float* w, BlockQ3_K& out);
+void encode(const float* w, BlockIQ4_NL& out);
+void encode(const float* w, BlockIQ4_XS& out);
+void encode(const float* w, BlockMXFP4& out);
 
 }  // namespace skald

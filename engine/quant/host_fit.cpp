@@ -3,45 +3,15 @@
 #include <cstring>
 
 #include "engine/base/error.h"
+#include "engine/quant/host_group.h"
 
 namespace skald {
 namespace {
 
-// The compiler maps this vector type to the CPU's registers. The eight partial sums of a sum, and
-// so its rounding, are the same on every CPU.
 using search::kLanes;
-using Lanes = float __attribute__((vector_size(kLanes * sizeof(float))));
-
-// One version for every x86-64 and one for AVX2, chosen at program start. Sanitizer builds use a
-// single version: the code that chooses runs before a sanitizer is ready.
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && \
-    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#define SKALD_CLONES __attribute__((target_clones("avx2", "default")))
-#else
-#define SKALD_CLONES
-#endif
-
-template <int kCount>
-struct HostGroup {
-  using Vec = Lanes;
-  static constexpr int kElems = kCount;
-  const float* w;
-
-  SKALD_HD_INLINE void load(int i, Vec& v) const { std::memcpy(&v, w + i * kLanes, sizeof v); }
-  SKALD_HD_INLINE float at(int i) const { return w[i]; }
-  SKALD_HD_INLINE static float sum(const Vec& v) {
-    return ((v[0] + v[4]) + (v[1] + v[5])) + ((v[2] + v[6]) + (v[3] + v[7]));
-  }
-  SKALD_HD_INLINE static void to_grid(Vec& x, float lowest, float highest) {
-    constexpr float kShift = 0x1.8p23f;
-    const Vec low = Vec{} + lowest, high = Vec{} + highest;
-    x = x > low ? x : low;
-    x = x < high ? x : high;
-    x = (x + kShift) - kShift;
-  }
-};
-using Group16 = HostGroup<16>;
-using Group32 = HostGroup<32>;
+using search::Lanes;
+using Group16 = search::HostGroup<16>;
+using Group32 = search::HostGroup<32>;
 
 // The `put` argument of search::round_to_grid(): stores the grid's numbers.
 struct Store {

@@ -11,11 +11,11 @@ namespace skald {
 namespace {
 
 constexpr QuantMix kMixes[] = {
-    {"f32", DType::F32, 0},      {"f16", DType::F16, 1},      {"bf16", DType::BF16, 32},
-    {"q8_0", DType::Q8_0, 7},    {"q6_k", DType::Q6_K, 18},   {"q5_k_m", DType::Q5_K, 17},
-    {"q5_k_s", DType::Q5_K, 16}, {"q5_1", DType::Q5_1, 9},    {"q5_0", DType::Q5_0, 8},
-    {"q4_k_m", DType::Q4_K, 15}, {"q4_k_s", DType::Q4_K, 14}, {"q4_1", DType::Q4_1, 3},
-    {"q4_0", DType::Q4_0, 2},
+    {"f32", DType::F32, 0},      {"f16", DType::F16, 1},        {"bf16", DType::BF16, 32},
+    {"q8_0", DType::Q8_0, 7},    {"q6_k", DType::Q6_K, 18},     {"q5_k_m", DType::Q5_K, 17},
+    {"q5_k_s", DType::Q5_K, 16}, {"q5_1", DType::Q5_1, 9},      {"q5_0", DType::Q5_0, 8},
+    {"q4_k_m", DType::Q4_K, 15}, {"q4_k_s", DType::Q4_K, 14},   {"q4_1", DType::Q4_1, 3},
+    {"q4_0", DType::Q4_0, 2},    {"iq4_nl", DType::IQ4_NL, 25}, {"iq4_xs", DType::IQ4_XS, 30},
 };
 
 // 12 for "blk.12.attn_v.weight"; -1 for tensors outside the layers.
@@ -42,22 +42,24 @@ DType by_rules(const QuantMix& mix, const MixedModel& model, std::string_view na
   const int layer = layer_of(name);
   const bool medium = mix.name == "q4_k_m" || mix.name == "q5_k_m";
   const bool small = mix.name == "q4_k_s";
+  const bool values = mix.name == "iq4_nl" || mix.name == "iq4_xs";
   const bool more = medium && layer >= 0 && has_more_bits(layer, model.layers);
   if (is("attn_v.weight")) {
     constexpr int kFirst = 4;
     DType type = more ? DType::Q6_K : mix.most;
     if (small && layer >= 0 && layer < kFirst) type = DType::Q5_K;
     if (model.small_values && type == DType::Q4_K) type = DType::Q5_K;
+    if (values && model.few_key_heads) type = DType::Q5_K;
     return model.small_attention ? DType::Q8_0 : type;
   }
   if (model.small_attention && is("attn_k.weight")) return DType::Q8_0;
   if (model.small_attention && is("attn_output.weight") &&
-      (mix.name == "q4_k_m" || mix.name == "q4_k_s")) {
+      (mix.name == "q4_k_m" || small || values)) {
     return DType::Q5_K;
   }
   if (is("ffn_down")) {
     if (more) return DType::Q6_K;
-    if (small && layer >= 0 && layer < model.layers / 8) return DType::Q5_K;
+    if ((small || values) && layer >= 0 && layer < model.layers / 8) return DType::Q5_K;
   }
   if (is("attn_qkv.weight") && medium) {
     return mix.most == DType::Q4_K ? DType::Q5_K : DType::Q6_K;
@@ -69,6 +71,7 @@ DType by_rules(const QuantMix& mix, const MixedModel& model, std::string_view na
 DType for_rows(DType type, int64_t cols) {
   if (cols % info(type).block_elems == 0) return type;
   if (type == DType::Q4_K) type = DType::Q5_0;
+  if (type == DType::Q3_K || type == DType::IQ4_XS) type = DType::IQ4_NL;
   if (type == DType::Q5_K) type = DType::Q5_1;
   if (type == DType::Q6_K) type = DType::Q8_0;
   return cols % info(type).block_elems == 0 ? type : DType::F16;
@@ -108,6 +111,7 @@ MixedModel mixed_model(const ModelConfig& c) {
   const bool shared = (llama && c.heads != c.kv_heads) || c.architecture == "qwen2";
   model.small_values = shared && c.layers == kLayersOf70b;
   model.small_attention = c.experts.count == 8;
+  model.few_key_heads = c.kv_heads > 0 && c.heads / c.kv_heads >= 4;
   return model;
 }
 

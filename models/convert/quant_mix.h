@@ -34,6 +34,8 @@ struct MixedModel {
   bool small_values = false;
   // Attention is small compared with the experts: Mixtral.
   bool small_attention = false;
+  // Four or more heads share a key and a value.
+  bool few_key_heads = false;
 };
 MixedModel mixed_model(const ModelConfig& config);
 

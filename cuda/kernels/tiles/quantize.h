@@ -7,7 +7,8 @@
 
 namespace skald::cuda {
 
-// True if a format has a kernel. Every format with a DTypeInfo::encode_row has one.
+// True if a format has a kernel: if it has a search grid (engine/quant/grids.h). The CPU makes the
+// blocks of others.
 bool can_quantize(DType to);
 
 struct QuantizeLaunch {

@@ -61,7 +61,8 @@ TEST_CASE("every weight of a tile equals the decoded weight of its block", "[til
   }
 }
 
-// The formats whose tiles need no grid have 4.32 bits per weight, or 3.6 with numbers of three bits.
+// The formats whose tiles need no grid have 4.32 bits per weight, or 3.6 with numbers of three
+// bits.
 double most_bits(DType type) {
   switch (type) {
     case DType::IQ3_S:

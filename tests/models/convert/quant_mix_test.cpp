@@ -49,6 +49,25 @@ TEST_CASE("the small mix gives five bits to the first layers") {
   CHECK(layers("q5_k_s", "ffn_down", {16, false, false}) == std::string(16, '5'));
 }
 
+TEST_CASE("the mixes of IQ4 give five bits to some values and to the first eighth of the layers") {
+  for (const char* mix : {"iq4_nl", "iq4_xs"}) {
+    CHECK(layers(mix, "ffn_down", {16, false, false}) == "55" + std::string(14, 'Q'));
+    CHECK(layers(mix, "attn_v", {16, false, false}) == std::string(16, 'Q'));
+    CHECK(layers(mix, "attn_v", {16, false, false, false, true}) == std::string(16, '5'));
+    CHECK(type_of(mix, "output.weight") == "Q6_K");
+    CHECK(type_of(mix, "blk.9.attn_output.weight", 4096, {32, false, false, true}) == "Q5_K");
+  }
+  CHECK(type_of("iq4_nl", "blk.9.ffn_up.weight") == "IQ4_NL");
+  CHECK(type_of("iq4_xs", "blk.9.ffn_up.weight") == "IQ4_XS");
+  CHECK(type_of("iq4_xs", "blk.9.ffn_up.weight", 320) == "IQ4_NL");
+  ModelConfig c;
+  c.heads = 32;
+  c.kv_heads = 8;
+  CHECK(mixed_model(c).few_key_heads);
+  c.kv_heads = 16;
+  CHECK_FALSE(mixed_model(c).few_key_heads);
+}
+
 TEST_CASE("attn_v gets five bits in large models with few key heads") {
   ModelConfig c;
   c.architecture = "llama";

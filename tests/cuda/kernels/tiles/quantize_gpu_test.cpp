@@ -24,7 +24,7 @@ constexpr DType kSources[] = {DType::F32, DType::F16, DType::BF16};
 std::vector<DType> made_types() {
   std::vector<DType> types;
   for (const DTypeInfo& each : all_dtypes()) {
-    if (each.block_elems > 1 && each.encode_row) types.push_back(each.type);
+    if (cuda::can_quantize(each.type)) types.push_back(each.type);
   }
   return types;
 }
