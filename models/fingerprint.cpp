@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <vector>
 
@@ -46,22 +47,42 @@ void add_config_file(Sha256& hash, const fs::path& file) {
   hash.add_field(text);
 }
 
-void add_tensor(Sha256& hash, const WeightFile& weights, const Tensor& tensor) {
-  hash.add_field(tensor.name).add_field(name(tensor.view.type)).add_number(tensor.shape.size());
-  for (const int64_t size : tensor.shape) hash.add_number(static_cast<uint64_t>(size));
-  const int64_t bytes = tensor.view.bytes();
-  std::byte piece[kWhole];
-  const auto add = [&](int64_t at, int64_t count) {
-    const std::span read(piece, static_cast<size_t>(count));
-    weights.read(tensor, at, read);
-    hash.add(read);
-  };
+// Calls add(at, count) for all bytes of few, and for samples of many.
+void add_pieces(int64_t bytes, const std::function<void(int64_t at, int64_t count)>& add) {
   if (bytes <= kWhole) return add(0, bytes);
   for (int64_t i = 0; i < kPieces; ++i) {
     // bytes / 15 * i would miss the end, and bytes * i may overflow 64 bits.
     const int64_t room = bytes - kPieceBytes;
     const int64_t at = room / (kPieces - 1) * i + room % (kPieces - 1) * i / (kPieces - 1);
     add(at, kPieceBytes);
+  }
+}
+
+void add_tensor(Sha256& hash, const WeightFile& weights, const Tensor& tensor) {
+  hash.add_field(tensor.name).add_field(name(tensor.view.type)).add_number(tensor.shape.size());
+  for (const int64_t size : tensor.shape) hash.add_number(static_cast<uint64_t>(size));
+  std::byte piece[kWhole];
+  add_pieces(tensor.view.bytes(), [&](int64_t at, int64_t count) {
+    const std::span read(piece, static_cast<size_t>(count));
+    weights.read(tensor, at, read);
+    hash.add(read);
+  });
+}
+
+void hash_adapters(Sha256& hash, std::string_view how, const Adapters* adapters) {
+  if (!adapters) return;
+  hash.add_field(how).add_number(adapters->size());
+  for (const Adapter& adapter : *adapters) {
+    hash.add_field(adapter.name).add_number(adapter.matrices.size());
+    for (const AdapterMatrix& matrix : adapter.matrices) {
+      hash.add_field(matrix.tensor).add_number(static_cast<uint64_t>(matrix.rank));
+      for (const std::vector<float>* factor : {&matrix.down, &matrix.up}) {
+        const auto bytes = std::as_bytes(std::span(*factor));
+        add_pieces(std::ssize(bytes), [&](int64_t at, int64_t count) {
+          hash.add(bytes.subspan(static_cast<size_t>(at), static_cast<size_t>(count)));
+        });
+      }
+    }
   }
 }
 
@@ -82,6 +103,8 @@ std::string model_hash(const OpenedModel& opened) {
   std::sort(tensors.begin(), tensors.end(), [](auto* a, auto* b) { return a->name < b->name; });
   hash.add_number(tensors.size());
   for (const Tensor* tensor : tensors) add_tensor(hash, weights, *tensor);
+  hash_adapters(hash, "adapters", opened.model.adapters.get());
+  hash_adapters(hash, "merged adapters", opened.merged.get());
   return hash.hex();
 }
 

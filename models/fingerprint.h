@@ -6,6 +6,7 @@
 //     general.* (names and licences; but with general.architecture), split.* and tokenizer.*
 //   - each tensor, sorted by name: name, type, shape, and bytes. Up to 4 KiB, all bytes count;
 //     otherwise 16 samples of 256 bytes, evenly spaced from the first byte to the last.
+//   - the factors of adapters (--lora), in the same way
 // About 5 KB are read for each tensor, so a 16 GB model takes a few milliseconds once it is in the
 // page cache. The same files give the same hash in any place and however they are split. A GGUF and
 // the folder that it was made from have different hashes. Training, merging and quantizing change

@@ -19,9 +19,15 @@ namespace fs = std::filesystem;
 
 OpenedModel open_gguf_model(const fs::path& file) {
   const auto gguf = open_gguf(file);
+  if (gguf->metadata().text_or("general.type", "model") == "adapter") {
+    fail(Exit::Model, gguf->path(),
+         ": is an adapter, not a model; give its model with -m and the "
+         "adapter with --lora");
+  }
   const Family& family =
       family_for_gguf(gguf->metadata().text("general.architecture"), gguf->path());
-  OpenedModel opened{{family.from_gguf(*gguf), gguf, family.build}, file, gguf, family.name};
+  OpenedModel opened{
+      {family.from_gguf(*gguf), gguf, family.build}, file, gguf, family.name, &family};
   opened.model.program();  // finds missing tensors and wrong shapes now
   return opened;
 }
@@ -40,7 +46,7 @@ OpenedModel open_hf_folder(const fs::path& folder) {
   const std::shared_ptr<const WeightFile> weights =
       family.laid_out ? family.laid_out(file) : std::shared_ptr<const WeightFile>(file);
   OpenedModel opened{
-      {std::move(model_config), weights, family.build}, folder, nullptr, family.name};
+      {std::move(model_config), weights, family.build}, folder, nullptr, family.name, &family};
   opened.has_vision = config.has("vision_config");
   opened.has_audio = config.has("audio_config");
   opened.model.program();

@@ -13,14 +13,17 @@
 namespace skald {
 
 class GgufFile;
+struct Family;
 
 struct OpenedModel {
   Model model;
   std::filesystem::path path;            // the folder or the GGUF
   std::shared_ptr<const GgufFile> gguf;  // nullptr for a Hugging Face folder
   std::string_view family;
-  bool has_vision = false;  // the folder also has a vision part, which is not read
-  bool has_audio = false;   // the same, for sound
+  const Family* description = nullptr;  // of that name
+  bool has_vision = false;              // the folder also has a vision part, which is not read
+  bool has_audio = false;               // the same, for sound
+  std::shared_ptr<const Adapters> merged = nullptr;  // adapters that are parts of the weights
 };
 
 OpenedModel open_model(const std::filesystem::path& path);  // throws Error(Exit::Model)

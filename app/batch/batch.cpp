@@ -30,6 +30,7 @@ BatchPrepareOptions prepare_options(const BatchFlags& flags, const BatchModel& m
   options.chat_template = model.chat_template ? &*model.chat_template : nullptr;
   options.chat_problem = model.chat_problem;
   options.stop_ids = model.tokens.stop_ids;
+  options.adapters = model.adapters;
   options.vocab = model.opened.model.config.vocab;
   options.context = context;
   options.params = params;

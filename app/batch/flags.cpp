@@ -90,6 +90,7 @@ void add_batch_flags(Command& command, BatchFlags& flags) {
   add_job_flags(command, flags, "Read requests from here, a JSON object on each line; -: stdin");
   add_file_flags(command, flags);
   add_output_flags(command, flags);
+  flags.model.lora.names = true;
   add_run_flags(command, flags.model);
   add_speed_flags(command, flags);
   add_device_flag(command, flags.model);

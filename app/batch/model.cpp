@@ -25,6 +25,19 @@ std::string template_hash(const std::filesystem::path& model, const std::string&
   return hash.hex();
 }
 
+// The base model has its own name, and the one that the command gave it.
+void name_adapters(const ModelFlags& flags, BatchModel& model) {
+  if (!model.opened.model.adapters || model.opened.model.adapters->size() < 2) return;
+  int number = 0;
+  for (const Adapter& adapter : *model.opened.model.adapters) {
+    if (number > 0) model.adapters[adapter.name] = number;
+    ++number;
+  }
+  for (const std::string& name : {model.name, flags.model}) {
+    if (!name.empty()) model.adapters.try_emplace(name, 0);
+  }
+}
+
 }  // namespace
 
 BatchModel open_batch_model(const ModelFlags& flags, const std::string& chat_template) {
@@ -35,6 +48,7 @@ BatchModel open_batch_model(const ModelFlags& flags, const std::string& chat_tem
   const std::filesystem::path path =
       std::filesystem::absolute(model.opened.path).lexically_normal();
   model.name = (path.has_filename() ? path.filename() : path.parent_path().filename()).string();
+  name_adapters(flags, model);
   model.hashes = {{"model", model_hash(model.opened)}};
   if (!model.tokens.tokenizer) {
     model.chat_problem = "the model has no tokenizer: give prompts as token ids";

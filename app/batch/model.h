@@ -2,6 +2,7 @@
 // name these in a manifest.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,7 +19,9 @@ struct BatchModel {
   std::optional<ChatTemplate> chat_template;
   std::string chat_problem;  // why there is no template
   std::string name;          // the folder or file, as results call the model
-  Json hashes;               // {"model", "tokenizer", "chat_template"}
+  // The names of lines' models and their adapters; empty: adapters have no names.
+  std::map<std::string, int> adapters = {};
+  Json hashes;  // {"model", "tokenizer", "chat_template"}
 };
 
 // chat_template: the value of --chat-template, or "".

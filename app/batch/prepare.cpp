@@ -7,6 +7,7 @@
 #include "app/jobs/earlier_results.h"
 #include "engine/base/counted.h"
 #include "engine/base/error.h"
+#include "engine/base/printable.h"
 #include "tokenizer/chat/chat_encode.h"
 
 namespace skald {
@@ -111,6 +112,18 @@ void BatchPreparer::add_prompt(BatchJob& job, const BatchPromptText& given) {
   }
 }
 
+int BatchPreparer::adapter_of(const BatchRequest& request) const {
+  if (options_.adapters.empty() || request.model.empty()) return 0;
+  const auto found = options_.adapters.find(request.model);
+  if (found != options_.adapters.end()) return found->second;
+  std::string names;
+  for (const auto& [name, number] : options_.adapters) {
+    names += concat(names.empty() ? "" : ", ", printable(name, 80));
+  }
+  throw LineError("model_not_found", concat("field 'model': there is no adapter '",
+                                            printable(request.model, 80), "'; there are: ", names));
+}
+
 void BatchPreparer::add_chat(BatchJob& job) {
   if (!options_.chat_template) fail_request(options_.chat_problem);
   const Conversation conversation =
@@ -138,6 +151,7 @@ BatchPrompt& BatchPreparer::add_ids(BatchJob& job, std::vector<int32_t> ids,
   prompt.prompt = std::move(ids);
   prompt.max_tokens = max_tokens;
   prompt.params = request.params;
+  prompt.adapter = adapter_of(request);
   prompt.stops = job.stop_ids;
   prompt.score_prompt = request.echo && request.logprobs;
   prompt.score_forced = request.logprobs;

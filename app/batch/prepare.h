@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -23,6 +24,9 @@ struct BatchPrepareOptions {
   const ChatTemplate* chat_template = nullptr;  // none: chat_problem says why
   std::string chat_problem;
   std::vector<int32_t> stop_ids;  // the model's stop tokens
+  // The names that a line's field model may have, each with the number of an adapter. Empty: any
+  // name, and all lines have the first adapter.
+  std::map<std::string, int> adapters = {};
   int64_t vocab = 0, context = 0;
 
   // The settings that a line does not set.
@@ -48,6 +52,7 @@ class BatchPreparer {
   void read(BatchJob& job);
   void check(BatchRequest& request) const;
   void add_prompt(BatchJob& job, const BatchPromptText& given);
+  int adapter_of(const BatchRequest& request) const;
   void add_chat(BatchJob& job);
   BatchPrompt& add_ids(BatchJob& job, std::vector<int32_t> ids, TextStream::Begin begin);
   void fit(std::vector<int32_t>& ids, int64_t max_tokens, BatchPrompt& prompt) const;

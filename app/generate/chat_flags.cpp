@@ -17,13 +17,12 @@ void suggest_templates(Command& command, Option option) {
 }
 
 void add_template_flags(Command& command, ChatFlags& flags) {
-  const Option chosen =
-      command
-          .option("--chat-template", flags.chosen,
-                  "In place of the model's own: a file, or a name such as chatml or llama3")
-          .type_name("FILE|NAME")
-          .check(not_empty())
-          .group(kChangesOutput);
+  const Option chosen = command
+                            .option("--chat-template", flags.chosen,
+                                    "In place of the model's own: a file, or a name such as chatml")
+                            .type_name("FILE|NAME")
+                            .check(not_empty())
+                            .group(kChangesOutput);
   suggest_templates(command, chosen);
   command
       .option("--chat-template-kwargs", flags.variables,

@@ -22,7 +22,7 @@ void add_constraint_flags(Command& command, ConstraintFlags& flags) {
       .check(not_empty());
   command
       .flag("--strict-schema", flags.strict_schema,
-            "Refuse a schema with unknown keywords, or with keywords that cannot be kept exactly")
+            "Refuse a schema with keywords that are unknown or not kept exactly")
       .group(kChangesOutput);
   command
       .flag("--any-order", flags.any_order, "Write the members of a schema's objects in any order")

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "app/files/json.h"
+#include "app/inspect/adapter_report.h"
 #include "app/inspect/shape_text.h"
 #include "app/model/chat_template.h"
 #include "app/model/open.h"
@@ -400,6 +401,11 @@ std::string report_text(const OpenedModel& opened, const FoundTokenizer& found,
 
 int inspect(InspectFlags& flags) {
   name_model(flags.model.model, flags.path);
+  if (!flags.model.pull && seems_an_adapter(flags.model.model)) {
+    const LoraFile file = open_lora(flags.model.model);
+    StandardOutput().write(flags.json ? adapter_json(file) : adapter_text(file, flags.tensors));
+    return 0;
+  }
   const OpenedModel opened = open_model(flags.model);
   const FoundTokenizer tokenizer = find_tokenizer(opened);
   StandardOutput().write(flags.json ? report_json(opened, tokenizer)
@@ -412,8 +418,8 @@ int inspect(InspectFlags& flags) {
 void add_inspect(Command& program) {
   Command& command = program.add_command(
       "inspect",
-      "Shows what is in a model. Prints its configuration, tensors, formats and tokenizer. Reads\n"
-      "only the headers of its files.",
+      "Shows what is in a model or a LoRA adapter. Prints configuration, tensors, formats and\n"
+      "tokenizer. Reads only the headers of the files.",
       {"skald inspect model.gguf --tensors", "skald inspect folder/ --json | jq .config"});
   auto flags = std::make_shared<InspectFlags>();
   command.word("path", "[MODEL]", flags->path).check(not_empty());

@@ -48,6 +48,7 @@ Planned open_or_describe(PlanFlags& flags, std::string& name) {
     fail(Exit::Usage, "--shape needs --type, as in --shape llama-3.2-1b --type bf16");
   }
   if (!given.model.empty()) fail(Exit::Usage, "give either a model or --shape, not both");
+  refuse_adapters(given.lora);
   name = flags.shape + " " + given.type;
   Model model = shape_model(flags.shape, given.type);
   model.shard = {0, given.device.ranks};
@@ -103,6 +104,7 @@ Model in_type(const PlanFlags& flags, const Planned& planned, std::string_view t
                     ? shape_model(flags.shape, type)
                     : quantized_model(open_model(planned.path).model, find_quant_mix(type));
   model.shard = planned.model.shard;
+  model.adapters = planned.model.adapters;
   return model;
 }
 

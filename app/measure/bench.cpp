@@ -211,6 +211,7 @@ Model open_or_make_model(const BenchFlags& flags, std::string& name) {
       fail(Exit::Usage, "--shape needs --type, as in --shape llama-3.2-1b --type q8_0");
     }
     if (!flags.model.model.empty()) fail(Exit::Usage, "give either a model or --shape, not both");
+    refuse_adapters(flags.model.lora);
     name = flags.shape + " " + flags.model.type;
     Model model = random_model(flags.shape, flags.model.type);
     model.shard = {0, flags.model.device.ranks};
@@ -220,6 +221,7 @@ Model open_or_make_model(const BenchFlags& flags, std::string& name) {
   name = std::filesystem::absolute(opened.path).lexically_normal().filename().string();
   if (name.empty()) name = opened.path.string();
   if (!flags.model.type.empty()) name += " as " + flags.model.type;
+  if (opened.model.adapters) name += " with adapters";
   return opened.model;
 }
 

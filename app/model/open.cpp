@@ -91,6 +91,7 @@ void add_run_flags(Command& command, ModelFlags& flags) {
             .group(kChangesOutput),
         strings(quant_mix_names()));
   }
+  add_lora_flags(command, flags.lora);
   command
       .option("-c,--ctx-size", run.context,
               "Context in tokens; 0: the model's own, or what fits in memory. With rope scaling "
@@ -161,6 +162,7 @@ OpenedModel open_model(const ModelFlags& flags) {
     std::fprintf(stderr, "skald: the model's %s not supported; its text part is used\n", parts);
   }
   opened.model.shard = {0, flags.device.ranks};  // plans are those of the first rank
+  add_adapters(flags.lora, opened);
   if (!flags.type.empty()) {
     opened.model = quantized_model(opened.model, find_quant_mix(flags.type));
   }

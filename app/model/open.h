@@ -8,6 +8,7 @@
 
 #include "app/model/device.h"
 #include "app/model/find_model.h"
+#include "app/model/lora_flags.h"
 #include "engine/cpu/executor.h"
 #include "engine/step/backend.h"
 #include "models/open.h"
@@ -21,6 +22,7 @@ inline constexpr int64_t kMostThreads = 1024, kMostRows = 65536, kMostSequences 
 
 struct ModelFlags : ModelName {
   std::string type;  // quantize the weights to this mix while loading; empty: no
+  LoraFlags lora;
   DeviceFlags device;
   RunOptions run{.rows = 0};  // 0: default_rows()
 };
@@ -32,7 +34,7 @@ void add_model_flag(Command& command, ModelName& name, const std::string& group 
 // too.
 void name_model(std::string& model, const std::string& word);
 
-// -c, -t, --exact, --type, --rows, --vram, --prefill-copy, --arch-limit
+// -c, -t, --exact, --type, --lora, --rows, --vram, --prefill-copy, --arch-limit
 void add_run_flags(Command& command, ModelFlags& flags);
 // --shape, and a --type that serves both --shape and models. Call it before add_run_flags(), which
 // then adds no --type.

@@ -22,6 +22,7 @@ std::string_view missing(const std::vector<Op>& ops, size_t at) {
   if (const auto* o = std::get_if<Linear>(&op)) {
     return o->heads == 1 ? "" : "for each head by itself";
   }
+  if (std::holds_alternative<Delta>(op)) return "of an adapter (--lora)";
   if (const auto* o = std::get_if<HeadPart>(&op)) {
     return o->width == 0 ? "" : "into heads that are wider than the part";
   }

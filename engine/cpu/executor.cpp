@@ -10,6 +10,7 @@
 #include "engine/base/error.h"
 #include "engine/cpu/kernels.h"
 #include "engine/cpu/plan.h"
+#include "engine/cpu/row_deltas.h"
 #include "engine/cpu/row_ops.h"
 #include "engine/cpu/simd.h"
 #include "engine/program/shard.h"
@@ -59,7 +60,8 @@ class CpuExecutor final : public RankExecutor {
         pool_(cache_pages(plan_.context, options.sequences, options.cache_tokens),
               state_slots(program_, options)),
         step_({max_rows_, plan_.context, program_.vocab()}),
-        row_ops_(program_, *kernels_, max_rows_) {
+        row_ops_(program_, *kernels_, max_rows_),
+        row_deltas_(program_, *kernels_, row_ops_, max_rows_) {
     program_.bind_context(plan_.context);
     cache_ = Buffer(layout_.bytes * pool_.size(), "the key-value cache");
     for (const StateSpec& state : program_.states) {
@@ -74,6 +76,7 @@ class CpuExecutor final : public RankExecutor {
     }
     rows_.reserve(static_cast<size_t>(max_rows_));
     slots_.reserve(rows_.capacity());
+    adapters_.reserve(rows_.capacity());
     state_rows_.reserve(rows_.capacity());
   }
 
@@ -110,10 +113,17 @@ class CpuExecutor final : public RankExecutor {
 
   int64_t bytes_allocated() const override {
     return cache_.bytes() + states_.bytes() + wanted_.bytes() + logits_.bytes() +
-           logits_part_.bytes() + row_ops_.bytes();
+           logits_part_.bytes() + row_ops_.bytes() + row_deltas_.bytes();
   }
 
-  void check_step(Step step) const override { step_.check_step(step); }
+  void check_step(Step step) const override {
+    step_.check_step(step);
+    for (const SeqRows& part : step) {
+      const int adapter = part.sequence->adapter();
+      check(adapter >= 0 && adapter < std::max(program_.adapters, 1),
+            "a sequence's adapter exists");
+    }
+  }
 
   int64_t run_extended(Step step, const Extension& extension) override {
     begin(step, extension);
@@ -164,11 +174,13 @@ class CpuExecutor final : public RankExecutor {
     step_.list(step);
     rows_.clear();
     slots_.clear();
+    adapters_.clear();
     for (int64_t r = 0; r < rows(); ++r) {
       const size_t row = static_cast<size_t>(r);
       const Sequence& sequence = *step[static_cast<size_t>(step_.sequences[row])].sequence;
       rows_.push_back({sequence.pages(), step_.positions[row]});
       slots_.push_back(sequence.state());
+      adapters_.push_back(sequence.adapter());
     }
   }
 
@@ -196,6 +208,8 @@ class CpuExecutor final : public RankExecutor {
     kernels_->embed(
         {program_.weight(op.weight).view, step_.tokens.data(), data(op.out), rows(), op.scale});
   }
+
+  void apply(const Delta& op) { row_deltas_.run(op, adapters_); }
 
   void apply(const Rope& op) {
     const RopeSpec* spec = &program_.ropes[static_cast<size_t>(op.spec)];
@@ -292,8 +306,10 @@ class CpuExecutor final : public RankExecutor {
   StepRows step_;
   std::vector<AttentionRow> rows_;    // rows of the step
   std::vector<int32_t> slots_;        // the same rows' slots of states_
+  std::vector<int32_t> adapters_;     // the same rows' adapters
   std::vector<StateRow> state_rows_;  // the same rows for one op
   RowOps row_ops_;                    // has the buffers of all ops
+  RowDeltas row_deltas_;
 
   // The step's wanted rows, and the logits of those that were computed last.
   Buffer wanted_;       // [wanted_rows(), dim]

@@ -7,6 +7,7 @@
 #include "engine/cpu/fast_attention.h"
 #include "engine/cpu/fast_experts.h"
 #include "engine/cpu/machine.h"
+#include "engine/cpu/row_deltas.h"
 
 namespace skald::cpu {
 namespace {
@@ -93,11 +94,13 @@ MemoryPlan plan_memory(const Model& model, const Program& program, const RunOpti
   const int64_t hidden = program.act(std::get<Logits>(program.ops.back()).in).cols;
   int64_t cols = hidden;  // columns kept for rows with logits, plus all activations
   for (const ActSpec& act : program.acts) cols += act.cols;
+  cols += delta_floats(program);
   std::vector<MemoryPart> fixed = {{"weights", model.weights->bytes(), model.weights->mapped()},
                                    {"norms and biases", vector_bytes(program)},
                                    {"activations", options.rows * cols * kFloatBytes},
                                    {"logits", logit_bytes(program)},
                                    {"workspace", kernel_bytes(program, options)}};
+  if (model.adapters) fixed.push_back({"adapters", bytes_of(*model.adapters)});
   if (const int64_t slots = state_slots(program, options); slots > 0) {
     fixed.push_back(
         {"recurrent states", bytes_product(slots * kFloatBytes, program.state_floats())});

@@ -35,8 +35,9 @@ int32_t PagePool::take() {
   return pages_.take();
 }
 
-Sequence::Sequence(PagePool& pool, std::span<const int32_t> shared)
+Sequence::Sequence(PagePool& pool, std::span<const int32_t> shared, int adapter)
     : pool_(&pool),
+      adapter_(adapter),
       pages_(shared.begin(), shared.end()),
       length_(static_cast<int64_t>(shared.size()) * kPageTokens) {
   check(shared.empty() || !pool.has_states(), "pages alone do not hold a recurrent state");
@@ -45,6 +46,7 @@ Sequence::Sequence(PagePool& pool, std::span<const int32_t> shared)
 
 Sequence::Sequence(Sequence&& other) noexcept
     : pool_(other.pool_),
+      adapter_(other.adapter_),
       pages_(std::move(other.pages_)),
       length_(std::exchange(other.length_, 0)),
       state_(std::exchange(other.state_, -1)),
@@ -55,6 +57,7 @@ Sequence::Sequence(Sequence&& other) noexcept
 
 Sequence& Sequence::operator=(Sequence&& other) noexcept {
   std::swap(pool_, other.pool_);
+  std::swap(adapter_, other.adapter_);
   std::swap(pages_, other.pages_);
   std::swap(length_, other.length_);
   std::swap(state_, other.state_);
@@ -63,7 +66,7 @@ Sequence& Sequence::operator=(Sequence&& other) noexcept {
 }
 
 Sequence Sequence::fork() const {
-  Sequence copy(*pool_);
+  Sequence copy(*pool_, adapter_);
   copy.pages_ = pages_;
   copy.length_ = length_;
   copy.state_ = state_;

@@ -71,16 +71,18 @@ class PagePool {
 // a length for later: truncate() returns to it.
 class Sequence {
  public:
-  explicit Sequence(PagePool& pool) : pool_(&pool) {}
+  // `adapter` changes the model for all of its tokens (engine/program/adapters.h).
+  explicit Sequence(PagePool& pool, int adapter = 0) : pool_(&pool), adapter_(adapter) {}
   // Begins with the tokens of `shared`: full pages that have other owners too. For models without
   // recurrent states.
-  Sequence(PagePool& pool, std::span<const int32_t> shared);
+  Sequence(PagePool& pool, std::span<const int32_t> shared, int adapter = 0);
   Sequence(Sequence&& other) noexcept;
   Sequence& operator=(Sequence&& other) noexcept;
   ~Sequence() { truncate(0); }
 
   const PagePool& pool() const { return *pool_; }
   int64_t length() const { return length_; }
+  int adapter() const { return adapter_; }
   std::span<const int32_t> pages() const { return pages_; }
   int32_t state() const { return state_; }  // the slot of the state at length(); -1: none yet
   Sequence fork() const;                    // without checkpoints
@@ -124,6 +126,7 @@ class Sequence {
   std::optional<Copy> own_state();
 
   PagePool* pool_;
+  int adapter_ = 0;
   std::vector<int32_t> pages_;
   int64_t length_ = 0;
   int32_t state_ = -1;

@@ -13,9 +13,9 @@ std::span<const int32_t> page_of(std::span<const int32_t> tokens, size_t index) 
 
 }  // namespace
 
-std::vector<uint64_t> page_hashes(std::span<const int32_t> tokens) {
+std::vector<uint64_t> page_hashes(std::span<const int32_t> tokens, int adapter) {
   std::vector<uint64_t> hashes(tokens.size() / kPageTokens);
-  uint64_t hash = 0x9E3779B97F4A7C15u;
+  uint64_t hash = 0x9E3779B97F4A7C15u ^ (static_cast<uint64_t>(adapter) << 32);
   for (size_t i = 0; i < hashes.size(); ++i) {
     for (const int32_t token : page_of(tokens, i)) {
       hash = (hash ^ static_cast<uint32_t>(token)) * 0xD6E8FEB86659FD93u;
@@ -34,13 +34,13 @@ void PrefixIndex::clear() {
   leaves_.clear();
 }
 
-// Different prefixes may have the same hash, so the tokens are compared too.
+// Different prefixes may have the same hash, so the tokens and the adapter are compared too.
 PrefixIndex::Node* PrefixIndex::find(uint64_t hash, uint64_t before,
-                                     std::span<const int32_t> page_tokens) {
+                                     std::span<const int32_t> page_tokens, int adapter) {
   const auto found = nodes_.find(hash);
   if (found == nodes_.end()) return nullptr;
   Node& node = found->second;
-  const bool same = node.before == before &&
+  const bool same = node.before == before && node.adapter == adapter &&
                     std::equal(page_tokens.begin(), page_tokens.end(), node.tokens.begin());
   return same ? &node : nullptr;
 }
@@ -54,18 +54,18 @@ void PrefixIndex::touch(uint64_t hash, Node& node) {
 }
 
 Sequence PrefixIndex::share(std::span<const int32_t> tokens, std::span<const uint64_t> hashes,
-                            int64_t most) {
+                            int64_t most, int adapter) {
   ++clock_;
-  if (pool_.has_states()) return Sequence(pool_);
+  if (pool_.has_states()) return Sequence(pool_, adapter);
   std::vector<int32_t> pages;
   const size_t end = std::min(hashes.size(), static_cast<size_t>(most));
   for (size_t i = 0; i < end; ++i) {
-    Node* node = find(hashes[i], i == 0 ? 0 : hashes[i - 1], page_of(tokens, i));
+    Node* node = find(hashes[i], i == 0 ? 0 : hashes[i - 1], page_of(tokens, i), adapter);
     if (!node) break;
     touch(hashes[i], *node);
     pages.push_back(node->page);
   }
-  return Sequence(pool_, pages);
+  return Sequence(pool_, pages, adapter);
 }
 
 void PrefixIndex::insert(std::span<const int32_t> tokens, std::span<const uint64_t> hashes,
@@ -75,11 +75,14 @@ void PrefixIndex::insert(std::span<const int32_t> tokens, std::span<const uint64
   ++clock_;
   for (size_t i = 0; i < static_cast<size_t>(pages); ++i) {
     const uint64_t before = i == 0 ? 0 : hashes[i - 1];
-    if (Node* known = find(hashes[i], before, page_of(tokens, i))) {
+    if (Node* known = find(hashes[i], before, page_of(tokens, i), sequence.adapter())) {
       touch(hashes[i], *known);
       continue;
     }
-    Node node{.before = before, .page = sequence.pages()[i], .used = clock_};
+    Node node{.before = before,
+              .page = sequence.pages()[i],
+              .adapter = sequence.adapter(),
+              .used = clock_};
     std::copy_n(page_of(tokens, i).begin(), kPageTokens, node.tokens.begin());
     if (!nodes_.emplace(hashes[i], node).second) return;  // the hash belongs to another prefix
     pool_.share(node.page);

@@ -17,8 +17,9 @@
 
 namespace skald {
 
-// One hash for each whole page of a prompt; each covers the page and all pages before it.
-std::vector<uint64_t> page_hashes(std::span<const int32_t> tokens);
+// One hash for each whole page of a prompt; each covers the page, all pages before it, and the
+// adapter that changes the model.
+std::vector<uint64_t> page_hashes(std::span<const int32_t> tokens, int adapter = 0);
 
 class PrefixIndex {
  public:
@@ -27,9 +28,10 @@ class PrefixIndex {
   PrefixIndex(const PrefixIndex&) = delete;
   PrefixIndex& operator=(const PrefixIndex&) = delete;
 
-  // A new sequence with the longest known prefix of `tokens`, of at most `most` whole pages.
-  // `hashes` is page_hashes(tokens).
-  Sequence share(std::span<const int32_t> tokens, std::span<const uint64_t> hashes, int64_t most);
+  // A new sequence with the longest known prefix of `tokens`, of at most `most` whole pages that
+  // the adapter has computed. `hashes` is page_hashes(tokens, adapter).
+  Sequence share(std::span<const int32_t> tokens, std::span<const uint64_t> hashes, int64_t most,
+                 int adapter = 0);
 
   // Adds the first `pages` whole pages of a sequence that holds `tokens`.
   void insert(std::span<const int32_t> tokens, std::span<const uint64_t> hashes, int64_t pages,
@@ -50,11 +52,12 @@ class PrefixIndex {
     uint64_t before = 0;  // hash of the preceding page; 0: none
     std::array<int32_t, kPageTokens> tokens;
     int32_t page = 0;
+    int adapter = 0;
     int children = 0;
     uint64_t used = 0;  // clock_ of the last use
   };
 
-  Node* find(uint64_t hash, uint64_t before, std::span<const int32_t> page_tokens);
+  Node* find(uint64_t hash, uint64_t before, std::span<const int32_t> page_tokens, int adapter);
   void touch(uint64_t hash, Node& node);
 
   PagePool& pool_;

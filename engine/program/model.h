@@ -6,8 +6,10 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "engine/program/adapters.h"
 #include "engine/program/program.h"
 #include "engine/program/shard.h"
 #include "engine/program/weights.h"
@@ -160,8 +162,14 @@ struct Model {
   std::shared_ptr<const WeightFile> weights;
   Program (*build)(const ModelConfig&, const WeightFile&) = nullptr;
   Shard shard = {};  // the rank that program() is for
+  // What sequences may choose from; nullptr: nothing. A model with adapters has one rank.
+  std::shared_ptr<const Adapters> adapters = nullptr;
 
-  Program program() const { return shard_program(build(config, *weights), shard); }
+  Program program() const {
+    Program whole = build(config, *weights);
+    return shard_program(adapters ? add_adapters(std::move(whole), adapters) : std::move(whole),
+                         shard);
+  }
 };
 
 }  // namespace skald

@@ -1,5 +1,6 @@
 #include "engine/program/program.h"
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 
@@ -47,6 +48,16 @@ int64_t Program::weight_bytes(int sequences) const {
             [&](const Norm& o) { count(o.weight), count(o.bias); },
             [&](const HeadNorm& o) { count(o.weight); },
             [&](const Linear& o) { count(o.weight), count(o.bias); },
+            [&](const Delta& o) {
+              const AdaptedMatrix& m = adapted[static_cast<size_t>(o.matrix)];
+              int64_t most = 0;  // of the adapters
+              for (size_t a = 0; a < m.down.size(); ++a) {
+                if (m.down[a] == WeightId::None) continue;
+                most =
+                    std::max(most, weight(m.down[a]).view.bytes() + weight(m.up[a]).view.bytes());
+              }
+              bytes += most;
+            },
             [&](const RowGate& o) { count(o.weight); },
             [&](const Experts& o) {
               count(o.router);
@@ -81,6 +92,7 @@ std::string_view op_name(const Op& op) {
           [](const Norm& o) { return o.kind == NormKind::Rms ? "rms_norm" : "layer_norm"; },
           [](const HeadNorm&) { return "head_norm"; },
           [](const Linear&) { return "linear"; },
+          [](const Delta&) { return "delta"; },
           [](const Rope&) { return "rope"; },
           [](const Attention&) { return "attention"; },
           [](const HeadPart&) { return "head_part"; },
@@ -104,6 +116,7 @@ const ActId* op_output(const Op& op) {
                         [](const Norm& o) -> Out { return &o.out; },
                         [](const HeadNorm& o) -> Out { return &o.x; },
                         [](const Linear& o) -> Out { return &o.out; },
+                        [](const Delta& o) -> Out { return &o.out; },
                         [](const Rope& o) -> Out { return &o.x; },
                         [](const Attention& o) -> Out { return &o.out; },
                         [](const HeadPart& o) -> Out { return &o.out; },
@@ -127,6 +140,9 @@ std::vector<ActId> op_inputs(const Op& op) {
                         [](const Norm& o) { return In{o.in}; },
                         [](const HeadNorm& o) { return In{o.x}; },
                         [](const Linear& o) { return In{o.in}; },
+                        [](const Delta& o) {
+                          return In{o.out, o.in};
+                        },
                         [](const Rope& o) { return In{o.x}; },
                         [](const Attention& o) {
                           return o.appends ? In{o.q, o.k, o.v} : In{o.q};
@@ -193,6 +209,8 @@ WeightId ProgramBuilder::weight_rows(const std::string& name, int64_t rows, int6
                                      int64_t first, int64_t count) {
   Weight part = whole(name, rows, cols);
   part.name = concat(name, "[", first, ":", first + count, "]");
+  part.whole = name;
+  part.first_row = first;
   part.view = slice_rows(part.view, first, count);
   if (part.source.exists()) part.source = slice_rows(part.source, first, count);
   return add(std::move(part));
@@ -202,6 +220,8 @@ WeightId ProgramBuilder::weight_cols(const std::string& name, int64_t rows, int6
                                      int64_t first, int64_t count) {
   Weight part = whole(name, rows, cols);
   part.name = concat(name, "[:, ", first, ":", first + count, "]");
+  part.whole = name;
+  part.first_col = first;
   part.view = slice_cols(part.view, first, count);
   if (part.source.exists()) part.source = slice_cols(part.source, first, count);
   return add(std::move(part));
@@ -256,8 +276,9 @@ WeightId ProgramBuilder::expert_rows(const std::string& stack, int count, int64_
     if (source.exists()) source = slice_rows(source, from, rows);
     const std::string part =
         rows == whole ? std::string() : concat("[", first, ":", first + rows, "]");
-    const WeightId added = add({concat(stack, "[", e, "]", part),
-                                slice_rows(tensor->view, from, rows), 0, source, tensor->file});
+    const WeightId added =
+        add({concat(stack, "[", e, "]", part), slice_rows(tensor->view, from, rows), 0, source,
+             tensor->file, stack, from});
     if (e == 0) id = added;
   }
   return id;
@@ -318,6 +339,20 @@ void check_program(const Program& p) {
               return o.heads == 1 && o.in_first == 0 && o.out_first == 0 &&
                      view(o.weight).cols == cols(o.in) && view(o.weight).rows == cols(o.out) &&
                      (o.bias == WeightId::None || view(o.bias).cols == cols(o.out));
+            },
+            [&](const Delta& o) {
+              const AdaptedMatrix& m = p.adapted[static_cast<size_t>(o.matrix)];
+              const auto adapters = static_cast<size_t>(p.adapters);
+              if (o.in == o.out || m.down.size() != adapters || m.up.size() != adapters)
+                return false;
+              for (size_t a = 0; a < adapters; ++a) {
+                if ((m.down[a] == WeightId::None) != (m.up[a] == WeightId::None)) return false;
+                if (m.down[a] == WeightId::None) continue;
+                const TensorView down = view(m.down[a]), up = view(m.up[a]);
+                if (down.cols != cols(o.in) || up.rows != cols(o.out) || down.rows != up.cols)
+                  return false;
+              }
+              return true;
             },
             [&](const Rope& o) {
               return cols(o.x) == int64_t{o.heads} * o.head_dim &&

@@ -66,6 +66,13 @@ struct Linear {
   int heads = 1;
   int in_first = 0, out_first = 0;
 };
+// A row's adapter changes the product of a matrix: out += up · (down · in), with the matrices of
+// the row's adapter in Program::adapted (engine/program/adapters.h). Rows whose adapter leaves the
+// matrix as it is keep their numbers.
+struct Delta {
+  ActId out, in;  // two buffers
+  int matrix;     // index into Program::adapted
+};
 struct Rope {
   ActId x;
   int heads;
@@ -182,7 +189,7 @@ struct Logits {
   bool is_part() const { return of > 0; }
 };
 
-using Op = std::variant<Embed, Norm, HeadNorm, Linear, Rope, Attention, HeadPart, CausalConv,
+using Op = std::variant<Embed, Norm, HeadNorm, Linear, Delta, Rope, Attention, HeadPart, CausalConv,
                         DeltaNet, GatedAct, Activate, RowGate, Experts, Add, AllReduce, Logits>;
 
 struct ActSpec {
@@ -197,6 +204,17 @@ struct Weight {
   float plus = 0;
   TensorView source = {};  // the part of Tensor::source that belongs to `view`
   std::string file = {};   // for messages
+  // If the view is a part of a tensor: the tensor's name, and where the part begins.
+  std::string whole = {};
+  int64_t first_row = 0, first_col = 0;
+
+  const std::string& tensor() const { return whole.empty() ? name : whole; }
+};
+
+// A matrix that adapters change: the first and the second factor of each adapter's change.
+struct AdaptedMatrix {
+  std::vector<WeightId> down;  // [adapters] of [rank, the matrix's columns]; None: no change
+  std::vector<WeightId> up;    // [adapters] of [the matrix's rows, rank]
 };
 
 // A layer's cache holds kv_heads * head_dim keys and as many values for each token.
@@ -225,6 +243,8 @@ struct Program {
   std::vector<RopeSpec> ropes;
   std::vector<KvLayer> kv;                       // one per layer with attention
   std::vector<StateSpec> states;                 // one per op with a state
+  std::vector<AdaptedMatrix> adapted;            // matrices that Delta ops change
+  int adapters = 0;                              // 0: the program has none
   std::vector<std::shared_ptr<const void>> own;  // memory of weights that no file has
   Shard shard;                                   // the rank that the program is for
 

@@ -153,6 +153,9 @@ class ShardBuilder {
     o.bias = bias ? weight(o.bias, by_rows ? cols(cut) : Part()) : WeightId::None;
   }
 
+  // Adapters are added to whole programs alone.
+  void convert(Delta&) { check(false, "a program with adapters is not cut into shards"); }
+
   void convert(Attention& o) {
     AttentionSpec& spec = o.spec;
     const int64_t dim = spec.head_dim;

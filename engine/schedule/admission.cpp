@@ -113,7 +113,8 @@ void Admission::share_prefix(ScheduledSample& sample) {
   // The last token must be computed for its logits, and so must every token whose successor needs a
   // score.
   const int64_t most = sample.unscored() ? sample.scored : sample.length() - 1;
-  sample.sequence = prefixes_.share(sample.tokens, sample.hashes, most / kPageTokens);
+  sample.sequence =
+      prefixes_.share(sample.tokens, sample.hashes, most / kPageTokens, sample.generation->adapter);
 }
 
 // Pages that running samples need for their present tokens, and a reserve for growth.

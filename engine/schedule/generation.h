@@ -34,6 +34,7 @@ struct Generation {
   std::vector<uint64_t> streams;   // SampleContext::request of each sample
   int64_t max_tokens = 0;          // limit for each sample; 0: only compute the prompt
   SamplingParams params;           // validated
+  int adapter = 0;                 // changes the model (engine/program/adapters.h)
   std::span<const int32_t> stops;  // tokens that end a sample
   bool score_prompt = false;       // also report log-probabilities of the prompt's tokens
   bool score_forced = false;  // and of tokens that a filter forces: the model is asked for each

@@ -41,11 +41,13 @@ void Scheduler::add(Generation& generation) {
   check(generation.samples() > 0, "a generation has samples");
   // Pages without the recurrent state that belongs to them are of no use to other samples.
   const bool shares = !executor_.pages().has_states();
-  const auto hashes = shares ? page_hashes(generation.prompt) : std::vector<uint64_t>();
+  const auto hashes =
+      shares ? page_hashes(generation.prompt, generation.adapter) : std::vector<uint64_t>();
   const bool scores = generation.score_prompt && length > 1;
   for (int index = 0; index < generation.samples(); ++index) {
-    auto sample = std::make_unique<ScheduledSample>(ScheduledSample{
-        &generation, index, added_++, generation.prompt, hashes, executor_.new_sequence()});
+    auto sample = std::make_unique<ScheduledSample>(
+        ScheduledSample{&generation, index, added_++, generation.prompt, hashes,
+                        executor_.new_sequence(generation.adapter)});
     const bool nothing_to_do = generation.max_tokens == 0 && !(scores && index == 0);
     if (nothing_to_do) {
       finished_.push_back(std::move(sample));

@@ -135,7 +135,8 @@ class Executor {
   virtual int64_t max_rows() const = 0;
   virtual int64_t context() const = 0;
   virtual PagePool& pages() = 0;
-  Sequence new_sequence() { return Sequence(pages()); }
+  // `adapter` is a number of the model's adapters; 0 if it has none.
+  Sequence new_sequence(int adapter = 0) { return Sequence(pages(), adapter); }
 
   // Appends the step's tokens to their sequences and returns the number of wanted rows, which keep
   // the step's order. On an Error no sequence has changed.

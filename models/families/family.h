@@ -32,6 +32,8 @@ struct Family {
   // For Hugging Face folders whose tensors have another layout than skald's: the same tensors as
   // skald names and lays them out. nullptr: they have skald's layout.
   std::shared_ptr<const WeightFile> (*laid_out)(std::shared_ptr<const SafetensorsFile>) = nullptr;
+  // GGUFs have interleaved rows of queries and keys where folders have not (interleave_heads()).
+  bool interleaves_heads = false;
 };
 
 // The type of a folder's model: model_type, or "mistral3/mistral4" where a wrapper's text part has

@@ -133,7 +133,7 @@ void to_gguf(const HfConfig& config, const ModelConfig& c, GgufExport& out) {
 
 }  // namespace
 
-const Family kGranite = {"Granite", kHfTypes, kGgufTypes,  from_hf,
-                         from_gguf, name,     build_llama, to_gguf};
+const Family kGranite = {"Granite", kHfTypes,    kGgufTypes, from_hf, from_gguf,
+                         name,      build_llama, to_gguf,    nullptr, true};
 
 }  // namespace skald

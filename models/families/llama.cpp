@@ -63,7 +63,7 @@ Program build_llama_late(const ModelConfig& c, const WeightFile& file) {
   return build(c, file, kLateFfnNorm);
 }
 
-const Family kLlama = {"Llama",   kHfTypes,          kGgufTypes,  from_hf,
-                       from_gguf, llama_tensor_name, build_llama, to_gguf};
+const Family kLlama = {"Llama",           kHfTypes,    kGgufTypes, from_hf, from_gguf,
+                       llama_tensor_name, build_llama, to_gguf,    nullptr, true};
 
 }  // namespace skald

@@ -120,7 +120,7 @@ void to_gguf(const HfConfig& config, const ModelConfig& c, GgufExport& out) {
 
 }  // namespace
 
-const Family kMistral = {"Mistral", kHfTypes,         kGgufTypes,  from_hf,
-                         from_gguf, text_tensor_name, build_llama, to_gguf};
+const Family kMistral = {"Mistral",        kHfTypes,    kGgufTypes, from_hf, from_gguf,
+                         text_tensor_name, build_llama, to_gguf,    nullptr, true};
 
 }  // namespace skald

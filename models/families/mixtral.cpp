@@ -47,7 +47,7 @@ void to_gguf(const HfConfig& config, const ModelConfig& c, GgufExport& out) {
 
 }  // namespace
 
-const Family kMixtral = {"Mixtral",           kHfTypes,    {},     from_hf, nullptr,
-                         mixtral_tensor_name, build_llama, to_gguf};
+const Family kMixtral = {"Mixtral",           kHfTypes,    {},      from_hf, nullptr,
+                         mixtral_tensor_name, build_llama, to_gguf, nullptr, true};
 
 }  // namespace skald

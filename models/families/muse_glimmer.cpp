@@ -163,7 +163,7 @@ void to_gguf(const HfConfig& file, const ModelConfig& c, GgufExport& out) {
 
 }  // namespace
 
-const Family kMuseGlimmer = {"Muse Glimmer", kHfTypes, kGgufTypes, from_hf,
-                             from_gguf,      name,     build,      to_gguf};
+const Family kMuseGlimmer = {"Muse Glimmer", kHfTypes, kGgufTypes, from_hf, from_gguf,
+                             name,           build,    to_gguf,    nullptr, true};
 
 }  // namespace skald

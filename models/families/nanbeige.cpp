@@ -85,7 +85,7 @@ void to_gguf(const HfConfig& config, const ModelConfig& c, GgufExport& out) {
 
 }  // namespace
 
-const Family kNanbeige = {"Nanbeige", kHfTypes,          kGgufTypes,  from_hf,
-                          from_gguf,  llama_tensor_name, build_llama, to_gguf};
+const Family kNanbeige = {"Nanbeige",        kHfTypes,    kGgufTypes, from_hf, from_gguf,
+                          llama_tensor_name, build_llama, to_gguf,    nullptr, true};
 
 }  // namespace skald

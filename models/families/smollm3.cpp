@@ -71,7 +71,7 @@ void to_gguf(const HfConfig& config, const ModelConfig& c, GgufExport& out) {
 
 }  // namespace
 
-const Family kSmolLM3 = {"SmolLM3", kHfTypes,          kGgufTypes,  from_hf,
-                         from_gguf, llama_tensor_name, build_llama, to_gguf};
+const Family kSmolLM3 = {"SmolLM3",         kHfTypes,    kGgufTypes, from_hf, from_gguf,
+                         llama_tensor_name, build_llama, to_gguf,    nullptr, true};
 
 }  // namespace skald

@@ -71,6 +71,21 @@ bool HfConfig::has(std::string_view key) const {
   return found != json_->value.end() && !found->is_null();
 }
 
+bool HfConfig::says_nothing(std::string_view key) const {
+  if (!has(key)) return true;
+  const nlohmann::json& value = *json_->value.find(key);
+  if (value.is_boolean()) return !value.get<bool>();
+  return value.is_number() ? value == 0 : value.is_string() ? value == "" : value.empty();
+}
+
+bool HfConfig::is_object(std::string_view key) const {
+  return has(key) && json_->value.find(key)->is_object();
+}
+
+bool HfConfig::is_text(std::string_view key) const {
+  return has(key) && json_->value.find(key)->is_string();
+}
+
 int64_t HfConfig::integer(std::string_view key, int64_t least, int64_t most) const {
   if (!has(key)) fail(Exit::Model, where_, ": '", key, "' is missing (expected a whole number)");
   const nlohmann::json& value = *json_->value.find(key);

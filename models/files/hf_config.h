@@ -19,6 +19,8 @@ class HfConfig {
 
   bool mentions(std::string_view key) const;
   bool has(std::string_view key) const;  // mentions it, and the value is not null
+  // True if the value is missing, null, false, 0, or an empty text, list or object.
+  bool says_nothing(std::string_view key) const;
   int64_t integer(std::string_view key, int64_t least, int64_t most) const;
   int64_t integer_or(std::string_view key, int64_t otherwise, int64_t least, int64_t most) const;
   double number(std::string_view key) const;
@@ -26,6 +28,8 @@ class HfConfig {
   bool boolean_or(std::string_view key, bool otherwise) const;
   std::string text(std::string_view key) const;
   std::string text_or(std::string_view key, std::string_view otherwise) const;
+  bool is_object(std::string_view key) const;
+  bool is_text(std::string_view key) const;
   HfConfig object(std::string_view key) const;
   // A copy with one object replaced
   HfConfig with(std::string_view key, const HfConfig& object) const;

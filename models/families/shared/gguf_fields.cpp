@@ -54,13 +54,8 @@ void put_rope(const ModelConfig& c, const CommonExport& common, const std::strin
 // Brings each head from Hugging Face's order, in which rotated pairs are (i, i + n/2), to pairs
 // (2i, 2i + 1).
 void interleave(MadeTensor& tensor, int heads) {
-  const int64_t count = tensor.shape.front(), head_dim = count / heads;
   std::vector<int32_t>& order = tensor.shape.size() > 1 ? tensor.row_order : tensor.col_order;
-  order.reserve(static_cast<size_t>(count));
-  for (int64_t to = 0; to < count; ++to) {
-    const int64_t i = to % head_dim;
-    order.push_back(static_cast<int32_t>(to - i + i % 2 * (head_dim / 2) + i / 2));
-  }
+  order = interleaved_rows(tensor.shape.front(), heads);
 }
 
 }  // namespace
@@ -130,6 +125,17 @@ void put_window_period(const ModelConfig& c, std::string_view architecture, int 
     out.head.put_u32(concat(architecture, ".attention.sliding_window_pattern"), period);
     return;
   }
+}
+
+std::vector<int32_t> interleaved_rows(int64_t rows, int heads) {
+  const int64_t head_dim = rows / heads;
+  std::vector<int32_t> order;
+  order.reserve(static_cast<size_t>(rows));
+  for (int64_t to = 0; to < rows; ++to) {
+    const int64_t i = to % head_dim;
+    order.push_back(static_cast<int32_t>(to - i + i % 2 * (head_dim / 2) + i / 2));
+  }
+  return order;
 }
 
 void interleave_heads(const ModelConfig& c, GgufExport& out) {

@@ -45,6 +45,8 @@ void put_window_period(const ModelConfig& c, std::string_view architecture, int 
 // Interleaves the two halves of each head in the queries and keys of all layers, as GGUF's Llama
 // expects.
 void interleave_heads(const ModelConfig& c, GgufExport& out);
+// The folder's row of each row of such a matrix in the GGUF.
+std::vector<int32_t> interleaved_rows(int64_t rows, int heads);
 
 // Adds 1 to the norm weights of families whose folders store them minus 1.
 void complete_norms(const ModelConfig& c, GgufExport& out);

@@ -48,6 +48,26 @@ TEST_CASE("a prompt shares the whole pages of a common beginning") {
   CHECK(none.length() == 0);
 }
 
+TEST_CASE("a prompt shares no pages that another adapter has computed") {
+  PagePool pool(20);
+  PrefixIndex index(pool);
+  const Tokens tokens = random_tokens(130, 1);
+  for (const int adapter : {0, 2}) {
+    Sequence sequence(pool, adapter);
+    sequence.extend(130);
+    index.insert(tokens, page_hashes(tokens, adapter), 2, sequence);
+  }
+  CHECK(index.pages() == 4);
+  for (const int adapter : {0, 1, 2}) {
+    const Sequence shared = index.share(tokens, page_hashes(tokens, adapter), 100, adapter);
+    CHECK(shared.length() == (adapter == 1 ? 0 : 128));
+    CHECK(shared.adapter() == adapter);
+    CHECK(shared.fork().adapter() == adapter);
+  }
+  // Even if the hashes are the same.
+  CHECK(index.share(tokens, page_hashes(tokens, 2), 100, 1).length() == 0);
+}
+
 TEST_CASE("pages in use are kept, and of the others the longest unused are released first") {
   PagePool pool(20);
   PrefixIndex index(pool);
