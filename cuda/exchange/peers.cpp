@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "cuda/gpu/check.h"
+#include "cuda/kernels/exchange/all_gather.h"
+#include "cuda/kernels/exchange/all_reduce.h"
 #include "engine/base/error.h"
 
 namespace skald::cuda {
@@ -32,7 +34,7 @@ void enable_access(int to) {
 
 int64_t blocks_bytes(int ranks) { return MailLayout::floats(ranks) * int64_t{sizeof(float)}; }
 int64_t flags_bytes(int ranks) { return MailLayout::flags(ranks) * int64_t{sizeof(uint32_t)}; }
-constexpr int64_t kSentBytes = MailLayout::kSent * int64_t{sizeof(uint32_t)};
+constexpr int64_t kOwnBytes = MailLayout::kOwn * int64_t{sizeof(uint32_t)};
 
 }  // namespace
 
@@ -49,7 +51,7 @@ void PeerExchange::join(int rank) {
   const char* purpose = "the exchange between GPUs";
   const int ranks = static_cast<int>(devices_.size());
   Mail& mail = mail_[static_cast<size_t>(rank)];
-  mail.sent = DeviceMemory(kSentBytes, purpose);
+  mail.sent = DeviceMemory(kOwnBytes, purpose);
   if (through_host_) {
     mail.host_blocks = PinnedMemory(blocks_bytes(ranks), purpose);
     mail.host_flags = PinnedMemory(flags_bytes(ranks), purpose);
@@ -64,6 +66,8 @@ void PeerExchange::join(int rank) {
     mail.few = DeviceMemory(MailLayout::few_bytes(ranks), purpose);
   }
   clear(rank);
+  load_all_reduce();
+  load_all_gather();
   SKALD_CUDA(cudaDeviceSynchronize());
 }
 
@@ -73,7 +77,7 @@ void PeerExchange::clear(int rank) {
   const auto zero = [](void* memory, int64_t bytes) {
     if (memory) cudaMemset(memory, 0, static_cast<size_t>(bytes));
   };
-  zero(all.sent, kSentBytes);
+  zero(all.sent, kOwnBytes);
   zero(all.flags[rank], flags_bytes(ranks));
   zero(all.few[rank], MailLayout::few_bytes(ranks));
 }
@@ -88,6 +92,7 @@ MailLinks PeerExchange::links(int rank) const {
   }
   links.sent = mail_[static_cast<size_t>(rank)].sent.as<uint32_t>();
   links.aborted = aborted_.as<uint32_t>();
+  links.ended = links.sent + MailLayout::kSent;
   links.rank = rank;
   links.ranks = static_cast<int>(devices_.size());
   return links;

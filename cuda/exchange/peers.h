@@ -14,7 +14,8 @@ namespace skald::cuda {
 
 class PeerExchange final : public Exchange {
  public:
-  // The GPU of each rank, all different. through_host: do not use GPUs' access to each other.
+  // The GPU of each rank; tests may name one twice. through_host: do not use GPUs' access to each
+  // other.
   explicit PeerExchange(std::vector<int> devices, bool through_host = false);
 
   // Allocates the rank's mail. Called once on each rank's thread, with its GPU as current device.
@@ -24,7 +25,7 @@ class PeerExchange final : public Exchange {
 
   bool through_host() const { return through_host_; }
 
-  // While a rank fails, the kernels of all others end without waiting.
+  // While a rank fails, the waits of all others' kernels end: the first within some 50 ms.
   void abort() noexcept override;
   void reset() override;
 

@@ -23,7 +23,6 @@
 #include "cuda/run/sampler.h"
 #include "cuda/run/scorer.h"
 #include "cuda/run/step_ops.h"
-#include "engine/step/rank.h"
 
 namespace skald::cuda {
 namespace {
@@ -179,6 +178,9 @@ class CudaExecutor final : public RankExecutor {
       clock_.begin(stream_);
       use_spare([&] { compute(step); }, fused_.program.states.empty());  // a state changes once
       clock_.end(stream_);
+      // No step of the group is under way when a rank fails in the next, nor beside another
+      // group's.
+      if (exchange_) SKALD_CUDA(cudaStreamSynchronize(stream_));
     } catch (...) {  // for example, no memory for a graph
       clock_.end(stream_);
       throw;
@@ -249,6 +251,7 @@ class CudaExecutor final : public RankExecutor {
     const int64_t most = std::min(sizes_.logit_rows, base->sizes_.logit_rows);
     for (int done = 0; done < scorer_.count();) {
       const DeviceScorer::Part part = score_part(done, most);
+      base->follow(*this);  // two groups' exchanges beside one another might not fit on the GPU
       base->score_part(done, most);
       follow(*base);
       scorer_.compare(part, base->scorer_, base->logits_.as<float>(), stream_);
@@ -489,12 +492,6 @@ std::unique_ptr<RankExecutor> make_rank(const Model& model, const RunOptions& op
                                         const Switches& switches,
                                         std::shared_ptr<PeerExchange> exchange) {
   return std::make_unique<CudaExecutor>(model, options, device, switches, std::move(exchange));
-}
-
-std::unique_ptr<Executor> make_executor(const Model& model, const RunOptions& options, int device,
-                                        const Switches& switches) {
-  model.weights->check_whole();
-  return make_rank(model, options, device, switches, nullptr);
 }
 
 }  // namespace skald::cuda

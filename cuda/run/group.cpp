@@ -1,4 +1,5 @@
-// Several GPUs that compute one model together: a rank on each.
+// The executors of the rest of skald: a rank alone, or several GPUs that compute one model
+// together, with a rank on each.
 #include "engine/step/group.h"
 
 #include <algorithm>
@@ -23,6 +24,12 @@ int64_t group_context(const Model& model, const RunOptions& options, std::span<c
 }
 
 }  // namespace
+
+std::unique_ptr<Executor> make_executor(const Model& model, const RunOptions& options, int device,
+                                        const Switches& switches) {
+  model.weights->check_whole();
+  return make_rank(model, options, device, switches, nullptr);
+}
 
 std::unique_ptr<Executor> make_group(const Model& model, const RunOptions& asked,
                                      std::span<const int> devices, const Switches& switches) {

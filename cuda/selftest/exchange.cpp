@@ -123,7 +123,9 @@ void test_exchange(std::span<const int> devices, selftest::Report& report) {
                {kernel, DType::F32, error, 0, true, {}});
   };
   constexpr int64_t kFew = MailLayout::kFewFloats;
-  for (const int64_t count : {int64_t{1}, int64_t{2047}, kFew, kFew + 1, int64_t{3000005}}) {
+  // The last count takes several letters of each block, in both forms.
+  constexpr int64_t kLetters = int64_t{8'000'005};
+  for (const int64_t count : {int64_t{1}, int64_t{2047}, kFew, kFew + 1, kLetters}) {
     for (const bool rounds : {false, true}) {
       for (const bool adds : {false, true}) {
         if (rounds && count <= kFew) continue;
@@ -137,7 +139,7 @@ void test_exchange(std::span<const int> devices, selftest::Report& report) {
     int64_t rows, cols;
   };
   for (const auto& [rows, cols] :
-       {Rows{1, 1000}, Rows{3, 32003}, Rows{1, 128256}, Rows{16, 32003}, Rows{40, 50257}}) {
+       {Rows{1, 1000}, Rows{3, 32003}, Rows{1, 128256}, Rows{16, 32003}, Rows{70, 128256}}) {
     add("all_gather", concat(rows, " rows of ", cols), join_error(threads, rows, cols));
   }
 }

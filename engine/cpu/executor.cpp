@@ -348,6 +348,12 @@ std::unique_ptr<Executor> make_group(const Model& model, const RunOptions& optio
   RunOptions own = options;
   const int threads = options.threads > 0 ? options.threads : available_threads();
   own.threads = std::max(1, threads / ranks);
+  for (int rank = 0; rank < ranks; ++rank) {  // the context that every rank has memory for
+    Model shard = model;
+    shard.shard = {rank, ranks};
+    const int64_t context = plan_memory(shard, own).context;
+    own.context = rank == 0 ? context : std::min(context, own.context);
+  }
   return make_group(model, ranks, exchange,
                     [&](const Model& shard) { return make_rank(shard, own, kernels, exchange); });
 }

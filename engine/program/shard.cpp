@@ -261,10 +261,12 @@ Program shard_program(Program whole, const Shard& shard) {
 std::vector<int64_t> logit_borders(int64_t vocab, int ranks) {
   constexpr int64_t kUnit =
       64;  // tokens that are not divided, since kernels compute so many together
-  const int64_t units = vocab / kUnit;
+  const int64_t units = (vocab + kUnit - 1) / kUnit;  // the last may have fewer
   if (ranks == 1 || units < ranks) return {};
   std::vector<int64_t> borders;
-  for (int rank = 0; rank < ranks; ++rank) borders.push_back(units * rank / ranks * kUnit);
+  for (int rank = 0; rank < ranks; ++rank) {
+    borders.push_back(first_unit(units, rank, ranks) * kUnit);
+  }
   borders.push_back(vocab);
   return borders;
 }

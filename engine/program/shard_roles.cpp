@@ -10,11 +10,11 @@
 namespace skald {
 namespace {
 
-// The part of `size` units that a rank has: parts of all ranks differ by one unit at most.
+// The part of `size` columns that a rank has. Parts of the ranks differ by one unit at most, and
+// the first rank has a largest one.
 Cut part_of(const Shard& shard, int64_t size, int64_t unit) {
-  const int64_t units = size / unit;
-  const int64_t first = units * shard.rank / shard.of * unit;
-  const int64_t end = units * (shard.rank + 1) / shard.of * unit;
+  const int64_t first = first_unit(size / unit, shard.rank, shard.of) * unit;
+  const int64_t end = first_unit(size / unit, shard.rank + 1, shard.of) * unit;
   return {first, end - first, size};
 }
 
@@ -140,7 +140,7 @@ class Cutter {
 
   static bool can_cut_columns(const Weight& weight, const Cut& cut) {
     const int64_t unit = block(weight);
-    return !weight.view.reader && cut.first % unit == 0 && cut.count % unit == 0;
+    return cut.first % unit == 0 && cut.count % unit == 0;
   }
 
   // Op `i` reads `cut` of the buffer: what writes it before gives those columns.

@@ -27,6 +27,8 @@ struct TensorView {
 
   const RowReader* reader = nullptr;  // borrowed
   int64_t first_row = 0;              // the reader's number of the view's first row
+  // A part of the reader's rows, which have whole_cols numbers. whole_cols = 0: all of them.
+  int64_t first_col = 0, whole_cols = 0;
 
   bool exists() const { return data || reader; }
   // Only a view without a reader has rows at an address.
@@ -43,7 +45,7 @@ struct TensorView {
 };
 
 // `count` rows, or columns, from `first` on. Columns of a block format are cut at block borders.
-// A view without data has none afterwards. The columns of a view with a reader must not be cut.
+// A view without data has none afterwards. A reader still reads whole rows.
 TensorView slice_rows(TensorView view, int64_t first, int64_t count);
 TensorView slice_cols(TensorView view, int64_t first, int64_t count);
 

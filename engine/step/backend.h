@@ -170,6 +170,7 @@ class Executor {
   // the same step.
   virtual std::vector<RowComparison> compare(Executor& base, std::span<const int32_t> targets);
 
+  virtual bool observable() const { return true; }  // false: observe() must not be called
   virtual void observe(Observer observer) = 0;
   virtual const MemoryPlan& plan() const = 0;   // what was allocated
   virtual int64_t bytes_allocated() const = 0;  // cache and workspace, beside the weights

@@ -75,7 +75,7 @@ class RankThreads {
   }
 
   void await_job(uint32_t done) const {
-    // Longer than a decode step of a large model.
+    // Longer than the host's work between two steps, which is picking and printing.
     constexpr std::chrono::milliseconds kSpin{2};
     const auto end = std::chrono::steady_clock::now() + kSpin;
     while (jobs_.load(std::memory_order_acquire) == done) {
@@ -139,7 +139,9 @@ class GroupExecutor final : public Executor {
     first().check_step(step);
     const Extension extension = extend(step);
     try {
-      return on_all([&](RankExecutor& rank) { return rank.run_extended(step, extension); });
+      // A step that has changed recurrent states cannot be repeated from where they are.
+      return on_all([&](RankExecutor& rank) { return rank.run_extended(step, extension); },
+                    program_.states.empty());
     } catch (...) {
       take_back(step);
       throw;
@@ -163,6 +165,7 @@ class GroupExecutor final : public Executor {
       check_agree(picks);
     } catch (...) {
       take_back(next);
+      drop_logits();
       throw;
     }
     return std::move(picks.front());
@@ -204,8 +207,10 @@ class GroupExecutor final : public Executor {
     return result;
   }
 
-  void observe(Observer observer) override {
-    check(!observer, "an observer sees whole buffers, which no rank has");
+  bool observable() const override { return false; }
+  void observe(Observer) override {
+    check_failed("an observer sees whole buffers, which no rank has",
+                 std::source_location::current());
   }
   const MemoryPlan& plan() const override { return first().plan(); }
   int64_t bytes_allocated() const override {
@@ -245,29 +250,27 @@ class GroupExecutor final : public Executor {
   RankExecutor& of(int rank) const { return *ranks_[static_cast<size_t>(rank)]; }
   RankExecutor& first() const { return *ranks_.front(); }
 
-  // The result of job(executor) of the first rank, once all ranks have done the job. If a rank had
-  // no memory, all do it once more: the rank may have had a reserve, which it has freed now.
+  // The result of job(executor) of the first rank, once all ranks have done the job. repeats: if a
+  // rank had no memory, all do it again, as the rank may have had a reserve, which it has freed
+  // now. Each rank has one.
   template <class Job>
-  std::invoke_result_t<Job, RankExecutor&> on_all(const Job& job) {
+  std::invoke_result_t<Job, RankExecutor&> on_all(const Job& job, bool repeats = true) {
     std::invoke_result_t<Job, RankExecutor&> result{};
-    const auto attempt = [&] {
+    for (size_t left = repeats ? ranks_.size() : 0;; --left) {
       try {
         threads_.run([&](int rank) {
           auto own = job(of(rank));
           if (rank == 0) result = std::move(own);
         });
+        return result;
+      } catch (const Error& error) {
+        drop_logits();
+        if (error.code() != Exit::Memory || left == 0) throw;
       } catch (...) {
         drop_logits();
         throw;
       }
-    };
-    try {
-      attempt();
-    } catch (const Error& error) {
-      if (error.code() != Exit::Memory) throw;
-      attempt();
     }
-    return result;
   }
 
   void drop_logits() const {

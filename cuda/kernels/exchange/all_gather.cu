@@ -52,7 +52,7 @@ __global__ void __launch_bounds__(MailLayout::kFewThreads)
     store(mail.rank, own);
     for (int rank = 0; rank < mail.ranks; ++rank) {
       if (rank == mail.rank) continue;
-      store(rank, receive_pair(place_of(mail.rank, rank), letter, mail.aborted));
+      store(rank, receive_pair(place_of(mail.rank, rank), letter, mail));
     }
   }
   __syncthreads();
@@ -124,6 +124,12 @@ __global__ void __launch_bounds__(kMailThreads, 2)
 }
 
 }  // namespace
+
+void load_all_gather() {
+  cudaFuncAttributes attributes;
+  SKALD_CUDA(cudaFuncGetAttributes(&attributes, all_gather_few));
+  SKALD_CUDA(cudaFuncGetAttributes(&attributes, all_gather));
+}
 
 void launch_all_gather(const AllGatherLaunch& a, Stream stream) {
   const int64_t pairs = padded_cols(a, 2);

@@ -20,6 +20,7 @@ struct AllGatherLaunch {
   int64_t cols(int rank) const { return first[rank + 1] - first[rank]; }
   int64_t cols() const { return first[mail.ranks]; }
 };
+void load_all_gather();  // as load_all_reduce()
 void launch_all_gather(const AllGatherLaunch& launch, Stream stream);
 
 }  // namespace skald::cuda

@@ -102,7 +102,7 @@ __global__ void __launch_bounds__(MailLayout::kFewThreads)
     float2 sum;
     for (int rank = 0; rank < mail.ranks; ++rank) {
       const float2 part =
-          rank == mail.rank ? own : receive_pair(place_of(mail.rank, rank), letter, mail.aborted);
+          rank == mail.rank ? own : receive_pair(place_of(mail.rank, rank), letter, mail);
       sum = rank == 0 ? part : float2{sum.x + part.x, sum.y + part.y};
     }
     if (a.adds) sum = {fmaf(a.scale, sum.x, before.x), fmaf(a.scale, sum.y, before.y)};
@@ -171,7 +171,19 @@ void launch_many(const AllReduceLaunch& a, Stream stream) {
   launch_kernel(all_reduce<Form>, grid, stream, a, shares.share);
 }
 
+template <class Kernel>
+void load(Kernel kernel) {
+  cudaFuncAttributes attributes;
+  SKALD_CUDA(cudaFuncGetAttributes(&attributes, kernel));
+}
+
 }  // namespace
+
+void load_all_reduce() {
+  load(all_reduce_few);
+  load(all_reduce<Floats>);
+  load(all_reduce<Halves>);
+}
 
 void launch_all_reduce(const AllReduceLaunch& a, Stream stream) {
   if (a.count > MailLayout::kFewFloats) {

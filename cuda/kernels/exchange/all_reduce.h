@@ -19,6 +19,8 @@ struct AllReduceLaunch {
   bool dependent;
   MailLinks mail;
 };
+// Loads the kernels now: the first launch would load them while kernels of other ranks wait.
+void load_all_reduce();
 void launch_all_reduce(const AllReduceLaunch& launch, Stream stream);
 
 }  // namespace skald::cuda

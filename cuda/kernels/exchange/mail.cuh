@@ -9,8 +9,9 @@
 namespace skald::cuda {
 
 // Between two looks at `aborted`, some 50 ms. It lies behind the host's link, where the reads of
-// thousands of threads take 0.3 ms: that would make the other rank wait, and look too.
-inline constexpr int kSpins = 1 << 16;
+// thousands of threads take 0.3 ms: that would make the other rank wait, and look too. `ended` is
+// looked at once, after some 50 us.
+inline constexpr int kSpins = 1 << 16, kFirstSpins = 1 << 6;
 
 __device__ inline void raise_flag(uint32_t* flag, uint32_t letter) {
   asm volatile("st.release.sys.global.u32 [%0], %1;" : : "l"(flag), "r"(letter) : "memory");
@@ -22,10 +23,18 @@ __device__ inline uint32_t look_at(const uint32_t* flag) {
   return value;
 }
 
-__device__ inline void wait_for(const uint32_t* flag, uint32_t letter, const uint32_t* aborted) {
+// True if a wait that has looked `spins` times for its letter is to end without it.
+__device__ inline bool gives_up(int spins, const MailLinks& mail) {
+  if (spins == kFirstSpins) return look_at(mail.ended) != 0;
+  if (spins % kSpins != 0 || look_at(mail.aborted) == 0) return false;
+  *static_cast<volatile uint32_t*>(mail.ended) = 1;
+  return true;
+}
+
+__device__ inline void wait_for(const uint32_t* flag, uint32_t letter, const MailLinks& mail) {
   // The sender may be one letter further.
   for (int spins = 1; static_cast<int>(look_at(flag) - letter) < 0; ++spins) {
-    if (spins % kSpins == 0 && look_at(aborted) != 0) return;
+    if (gives_up(spins, mail)) return;
   }
 }
 
@@ -56,7 +65,7 @@ __device__ inline void send_pair(MailPair* to, float2 pair, uint32_t letter) {
 }
 
 __device__ inline float2 receive_pair(const MailPair* from, uint32_t letter,
-                                      const uint32_t* aborted) {
+                                      const MailLinks& mail) {
   uint4 value;
   for (int spins = 1;; ++spins) {
     asm volatile("ld.volatile.global.v4.u32 {%0, %1, %2, %3}, [%4];"
@@ -64,7 +73,7 @@ __device__ inline float2 receive_pair(const MailPair* from, uint32_t letter,
                  : "l"(from)
                  : "memory");
     if (value.y == letter && value.w == letter) break;
-    if (spins % kSpins == 0 && look_at(aborted) != 0) break;
+    if (gives_up(spins, mail)) break;
   }
   return {__uint_as_float(value.x), __uint_as_float(value.z)};
 }
@@ -105,8 +114,7 @@ class MailRoute {
     __syncthreads();
     if (thread < mail_.ranks && thread != mail_.rank) {
       raise_flag(mail_.flags[thread] + mail_.rank * MailLayout::kBlocks + block_, letter_);
-      wait_for(mail_.flags[mail_.rank] + thread * MailLayout::kBlocks + block_, letter_,
-               mail_.aborted);
+      wait_for(mail_.flags[mail_.rank] + thread * MailLayout::kBlocks + block_, letter_, mail_);
     }
     __syncthreads();
   }

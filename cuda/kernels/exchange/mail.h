@@ -23,10 +23,11 @@ struct MailLayout {
   static int64_t flags(int ranks) { return int64_t{ranks} * kBlocks; }
   static int64_t few_bytes(int ranks) { return 2 * ranks * kFewBytes; }
   static constexpr int64_t kSent = kBlocks + kFewBlocks;
+  static constexpr int64_t kOwn = kSent + 1;  // and MailLinks::ended
 };
 
 inline int64_t mail_bytes(int ranks) {
-  return (MailLayout::floats(ranks) + MailLayout::flags(ranks) + MailLayout::kSent) * 4 +
+  return (MailLayout::floats(ranks) + MailLayout::flags(ranks) + MailLayout::kOwn) * 4 +
          MailLayout::few_bytes(ranks);
 }
 
@@ -45,7 +46,10 @@ struct MailLinks {
   // Own: letters so far of each block of kernels for many numbers [kBlocks], and of those for few
   // [kFewBlocks].
   uint32_t* sent;
-  const uint32_t* aborted;  // in the host's memory; not 0: nobody waits, and no result counts
+  // Not 0: waits end, and no result counts. `aborted` lies in the host's memory. The first kernel
+  // that sees it sets `ended` in the GPU's own memory, where later kernels see it at once.
+  const uint32_t* aborted;
+  uint32_t* ended;
   int rank, ranks;
 };
 

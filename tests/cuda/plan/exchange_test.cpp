@@ -22,7 +22,7 @@ TEST_CASE("a shard's sums are launches of their own, which add to the residual s
   // before they are joined.
   const cuda::Sizes sizes = sizes_of(model);
   CHECK(sizes.mail > 0);
-  CHECK(sizes.logits_part == sizes.logit_rows * 172 * 4);
+  CHECK(sizes.logits_part == sizes.logit_rows * 108 * 4);
   model.shard = {};
   CHECK(sizes_of(model).mail == 0);
   CHECK(sizes_of(model).logits_part == 0);
@@ -44,6 +44,7 @@ TEST_CASE("CUDA has kernels for the shards of every family that it runs") {
     const Program program = model.program();
     const auto exchanges = ops_of<cuda::FusedExchange>(cuda::fuse_program(program));
     CHECK(std::ssize(exchanges) == count_all_reduces(program));
+    CHECK(std::ssize(exchanges) > 0);
   }
 }
 

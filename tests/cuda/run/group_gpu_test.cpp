@@ -88,13 +88,13 @@ TEST_CASE("two ranks give the same logits each time, and nearly those of one GPU
   }
 }
 
-TEST_CASE("more numbers than the mail has places for are added up in turns") {
+TEST_CASE("long steps of a group give the logits of short ones") {
   RandomLlama shape = {.heads = 4, .kv_heads = 2, .head_dim = 64, .dim = 1024};
   shape.type = DType::BF16;
   shape.context = 4096;
   const Model model = random_llama(shape);
   RunOptions options;
-  options.rows = 2048;  // 2 M numbers, and the mail has 1 M places
+  options.rows = 2048;  // 2 M numbers
   const std::vector<int32_t> ids = random_tokens(2048, 3);
   const auto group = group_of(model, options);
   const std::vector<float> whole = logits_of(*group, ids, 2048);

@@ -48,8 +48,8 @@ TEST_CASE("a rank has a part of the heads, of the feed-forward and of the logits
   CHECK(second.at("blk.0.ffn_down.weight[:, 256:512]").row_bytes == down.row_bytes);
   CHECK(second.at("blk.0.attn_output.weight[:, 128:256]").cols == 128);
   const TensorView head = views(whole).at("output.weight");
-  CHECK(first.at("output.weight[0:128]").data == head.data);
-  CHECK(second.at("output.weight[128:300]").data == head.row(128));
+  CHECK(first.at("output.weight[0:192]").data == head.data);
+  CHECK(second.at("output.weight[192:300]").data == head.row(192));
 
   const Program shard = shard_of(model, 1, 2);
   CHECK(shard.shard == Shard{1, 2});
@@ -60,18 +60,18 @@ TEST_CASE("a rank has a part of the heads, of the feed-forward and of the logits
   CHECK(shard.kv.front().kv_heads == 1);
   CHECK(ops_of<Rope>(shard).front().heads == 2);
   CHECK(shard.vocab() == whole.vocab());
-  CHECK(shard.logits().first == 128);
+  CHECK(shard.logits().first == 192);
 }
 
-TEST_CASE("logits are divided by 64 tokens, and the last rank has the rest") {
+TEST_CASE("logits are divided by 64 tokens, and the first rank has as many as any other") {
   using Borders = std::vector<int64_t>;
-  CHECK(logit_borders(300, 2) == Borders{0, 128, 300});
-  CHECK(logit_borders(300, 3) == Borders{0, 64, 128, 300});
+  CHECK(logit_borders(300, 2) == Borders{0, 192, 300});
+  CHECK(logit_borders(300, 3) == Borders{0, 128, 256, 300});
   CHECK(logit_borders(128256, 4) == Borders{0, 32064, 64128, 96192, 128256});
-  CHECK(logit_borders(300, 5).empty());
+  CHECK(logit_borders(300, 6).empty());
   CHECK(logit_borders(300, 1).empty());
   const Model model = random_llama({.layers = 1, .heads = 8, .kv_heads = 8});
-  const Program shard = shard_of(model, 3, 5);
+  const Program shard = shard_of(model, 3, 8);
   CHECK(views(shard).at("output.weight").rows == 300);
   CHECK(!shard.logits().is_part());
 }
