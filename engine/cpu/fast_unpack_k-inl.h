@@ -309,36 +309,50 @@ struct UnpackIq3S {
 };
 
 // The other formats with a grid look up eight weights at a time, which a vector of rows would have
-// to gather. So one row after the other is unpacked, without vectors. spread() writes a block's 256
-// bytes.
+// to gather. So a block of one row after the other is spread, without vectors, and then the rows
+// are transposed. spread() writes a block's 256 bytes.
 HWY_INLINE void put_eight(uint8_t* u, int n, uint64_t bytes) { std::memcpy(u + 8 * n, &bytes, 8); }
-HWY_INLINE int eight_signs(int seven) { return seven | (__builtin_popcount(seven) & 1) << 7; }
+// The n-th seven signs of a little-endian number of four bytes.
+HWY_INLINE uint64_t negative_of(uint32_t number, int n) {
+  return kSignBytes.of_seven[number >> (7 * n) & 127];
+}
 
 HWY_INLINE void spread(const BlockIQ2_XXS& b, uint8_t* u) {
-  for (int n = 0; n < 32; ++n) {
-    const BlockIQ2_XXS::Group& group = b.groups[n / 4];
-    const uint64_t bytes = kIq2XxsBytes.entries[group.q[n % 4]];
-    put_eight(u, n, with_signs<kIq2Offset>(bytes, eight_signs(seven_signs(group.signs, n % 4))));
+  for (int g = 0; g < 8; ++g) {
+    const BlockIQ2_XXS::Group& group = b.groups[g];
+    uint32_t signs;
+    std::memcpy(&signs, group.signs, 4);
+    SKALD_UNROLL
+    for (int n = 0; n < 4; ++n) {
+      const uint64_t bytes = kIq2XxsBytes.entries[group.q[n]];
+      put_eight(u, 4 * g + n, with_signs<kIq2Offset>(bytes, negative_of(signs, n)));
+    }
   }
 }
 HWY_INLINE void spread(const BlockIQ2_XS& b, uint8_t* u) {
   for (int n = 0; n < 32; ++n) {
     const uint64_t bytes = kIq2XsBytes.entries[b.q[n] & 511];
-    put_eight(u, n, with_signs<kIq2Offset>(bytes, eight_signs(b.q[n] >> 9)));
+    put_eight(u, n, with_signs<kIq2Offset>(bytes, kSignBytes.of_seven[b.q[n] >> 9]));
   }
 }
 HWY_INLINE void spread(const BlockIQ2_S& b, uint8_t* u) {
   for (int n = 0; n < 32; ++n) {
     const int entry = b.q[n] | (b.high[n / 4] >> (n % 4 * 2) & 3) << 8;
-    put_eight(u, n, with_signs<kIq2Offset>(kIq2SBytes.entries[entry], b.signs[n]));
+    const uint64_t bytes = kIq2SBytes.entries[entry];
+    put_eight(u, n, with_signs<kIq2Offset>(bytes, kSignBytes.of_eight[b.signs[n]]));
   }
 }
 HWY_INLINE void spread(const BlockIQ3_XXS& b, uint8_t* u) {
-  for (int n = 0; n < 32; ++n) {
-    const uint64_t low = kIq3XxsBytes.entries[b.q[2 * n]];
-    const uint64_t bytes = low | uint64_t{kIq3XxsBytes.entries[b.q[2 * n + 1]]} << 32;
-    const int signs = eight_signs(seven_signs(b.signs[n / 4], n % 4));
-    put_eight(u, n, with_signs<kIq3XxsOffset>(bytes, signs));
+  for (int g = 0; g < 8; ++g) {
+    uint32_t signs;
+    std::memcpy(&signs, b.signs[g], 4);
+    SKALD_UNROLL
+    for (int n = 0; n < 4; ++n) {
+      const uint8_t* q = b.q + 8 * g + 2 * n;
+      const uint64_t bytes = kIq3XxsBytes.entries[q[0]] | uint64_t{kIq3XxsBytes.entries[q[1]]}
+                                                              << 32;
+      put_eight(u, 4 * g + n, with_signs<kIq3XxsOffset>(bytes, negative_of(signs, n)));
+    }
   }
 }
 // The bytes of an entry of IQ1's grid; `minus`: 1 if the shift is negative.
@@ -361,11 +375,12 @@ HWY_INLINE void spread(const BlockIQ1_M& b, uint8_t* u) {
 constexpr int kTernaryOffset = 8;
 template <int kBytes, int kPowers>
 HWY_INLINE void spread_ternary(const uint8_t* q, uint8_t* u) {
-  for (int m = 0; m < kBytes; ++m) {
-    uint8_t byte = q[m];
-    for (int k = 0; k < kPowers; ++k) {
-      u[kBytes * k + m] = static_cast<uint8_t>(byte * 3 >> 8 << 3);
-      byte = static_cast<uint8_t>(byte * 3);
+  uint8_t bytes[kBytes];
+  std::memcpy(bytes, q, kBytes);
+  for (int k = 0; k < kPowers; ++k) {
+    for (int m = 0; m < kBytes; ++m) {
+      u[kBytes * k + m] = static_cast<uint8_t>(bytes[m] * 3 >> 8 << 3);
+      bytes[m] = static_cast<uint8_t>(bytes[m] * 3);
     }
   }
 }
@@ -375,9 +390,12 @@ HWY_INLINE void spread(const BlockTQ1_0& b, uint8_t* u) {
   spread_ternary<4, 4>(b.high, u + 240);
 }
 HWY_INLINE void spread(const BlockTQ2_0& b, uint8_t* u) {
-  for (int i = 0; i < 64; ++i) {
+  for (int half = 0; half < 2; ++half) {
     for (int l = 0; l < 4; ++l) {
-      u[i / 32 * 128 + 32 * l + i % 32] = static_cast<uint8_t>((b.q[i] >> (2 * l) & 3) << 3);
+      for (int m = 0; m < 32; ++m) {
+        const int code = b.q[32 * half + m] >> (2 * l) & 3;
+        u[128 * half + 32 * l + m] = static_cast<uint8_t>(code << 3);
+      }
     }
   }
 }
@@ -391,22 +409,29 @@ HWY_INLINE float whole_scale(const Block& b) {
 
 template <class B, int kSubBlock>
 void unpack_spread(const BlockRows& rows, int64_t k, int64_t count, const PackedWeights& to) {
-  const int64_t blocks = count / B::kElems;
-  for (int64_t lane = 0; lane < kLanes; ++lane) {
-    const std::byte* from =
-        rows.data + lane * rows.stride + k / B::kElems * static_cast<int64_t>(sizeof(B));
-    for (int64_t i = 0; i < blocks; ++i) {
+  constexpr int64_t kBytes = sizeof(B), kElems = B::kElems, kScales = kElems / kSubBlock;
+  const int64_t first = k / kElems;
+  for (int64_t i = 0; i < count / kElems; ++i) {
+    const std::byte* ahead = rows.ahead + (first + i) * kBytes * kLanes;
+    for (int64_t at = 0; at < kBytes * kLanes; at += 64) __builtin_prefetch(ahead + at, 0, 2);
+    alignas(64) uint8_t u[kLanes][kElems];
+    for (int64_t lane = 0; lane < kLanes; ++lane) {
       B block;
-      std::memcpy(&block, from + i * static_cast<int64_t>(sizeof(B)), sizeof(B));
-      uint8_t u[B::kElems];
-      spread(block, u);
-      uint8_t* out = to.u + (i * B::kElems * kLanes + lane * 4);
-      for (int j = 0; j < B::kElems / 4; ++j) std::memcpy(out + j * 4 * kLanes, u + 4 * j, 4);
+      std::memcpy(&block, rows.data + lane * rows.stride + (first + i) * kBytes, kBytes);
+      spread(block, u[lane]);
       const float whole = whole_scale(block);
-      constexpr int kScales = B::kElems / kSubBlock;
       for (int g = 0; g < kScales; ++g) {
         to.scale[(i * kScales + g) * kLanes + lane] =
             whole * static_cast<float>(byte_scale(block, g));
+      }
+    }
+    for (int64_t column = 0; column < kElems; column += 16) {
+      VU v[4];
+      load_transposed(reinterpret_cast<const std::byte*>(u[0]) + column, kElems, v);
+      uint8_t* out = to.u + (i * kElems + column) * kLanes;
+      SKALD_UNROLL
+      for (int j = 0; j < 4; ++j) {
+        hn::Store(v[j], DU(), reinterpret_cast<uint32_t*>(out + 4 * j * kLanes));
       }
     }
   }

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "engine/quant/even_signs.h"
 #include "engine/quant/iq1_grid.h"
 #include "engine/quant/iq2_grids.h"
 #include "engine/quant/iq3_xxs.h"
@@ -45,24 +46,28 @@ inline constexpr auto kIq3XxsBytes = grid_bytes<uint32_t, 3>(
     kIq3XxsGrid, {2 + kIq3XxsOffset, 6 + kIq3XxsOffset, 10 + kIq3XxsOffset, 14 + kIq3XxsOffset,
                   18 + kIq3XxsOffset, 22 + kIq3XxsOffset, 26 + kIq3XxsOffset, 31 + kIq3XxsOffset});
 
-// Byte j is 255 if bit j of the index is set.
+// Byte j is 255 if the j-th of eight weights is negative. Indexed by eight signs, or by the seven
+// of even_signs.h.
 struct SignBytes {
-  uint64_t of[256];
+  uint64_t of_eight[256] = {}, of_seven[128] = {};
 };
 constexpr SignBytes sign_bytes() {
-  SignBytes bytes{};
+  SignBytes bytes;
   for (int i = 0; i < 256; ++i) {
-    for (int j = 0; j < 8; ++j) bytes.of[i] |= (i >> j & 1 ? uint64_t{255} : 0) << (8 * j);
+    for (int j = 0; j < 8; ++j) {
+      bytes.of_eight[i] |= (i >> j & 1 ? uint64_t{255} : 0) << (8 * j);
+      if (i < 128) bytes.of_seven[i] |= (even_sign(i, j) ? uint64_t{255} : 0) << (8 * j);
+    }
   }
   return bytes;
 }
 inline constexpr SignBytes kSignBytes = sign_bytes();
 
-// Negates the numbers whose sign bit is set: offset + w becomes offset - w.
+// Negates the numbers that `negative` selects: offset + w becomes offset - w.
 template <int kOffset>
-inline uint64_t with_signs(uint64_t bytes, int signs) {
+inline uint64_t with_signs(uint64_t bytes, uint64_t negative) {
   constexpr uint64_t kTwice = 2 * kOffset * uint64_t{0x0101010101010101};
-  return bytes ^ ((bytes ^ (kTwice - bytes)) & kSignBytes.of[signs]);
+  return bytes ^ ((bytes ^ (kTwice - bytes)) & negative);
 }
 
 }  // namespace skald::cpu

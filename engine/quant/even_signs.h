@@ -10,7 +10,7 @@ namespace skald {
 
 // 1 if the j-th of eight weights is negative. Bit j of `signs` is the sign of the j-th of the first
 // seven; `signs` is below 128.
-SKALD_HD inline int even_sign(int signs, int j) {
+SKALD_HD constexpr int even_sign(int signs, int j) {
   int parity = signs ^ signs >> 4;
   parity ^= parity >> 2;
   parity ^= parity >> 1;
