@@ -372,7 +372,6 @@ HWY_INLINE void spread(const BlockIQ1_M& b, uint8_t* u) {
   }
 }
 // Eight times a ternary code.
-constexpr int kTernaryOffset = 8;
 template <int kBytes, int kPowers>
 HWY_INLINE void spread_ternary(const uint8_t* q, uint8_t* u) {
   uint8_t bytes[kBytes];

@@ -31,7 +31,7 @@ constexpr auto grid_bytes(const Grid& grid, const uint8_t (&byte_of)[1 << kBits]
   return bytes;
 }
 
-inline constexpr int kIq2Offset = 43, kIq1Offset = 9, kIq3XxsOffset = 31;
+inline constexpr int kIq2Offset = 43, kIq1Offset = 9, kIq3XxsOffset = 31, kTernaryOffset = 8;
 
 inline constexpr auto kIq2XxsBytes =
     grid_bytes<uint64_t, 2>(kIq2XxsGrid, {8 + kIq2Offset, 25 + kIq2Offset, 43 + kIq2Offset, 0});
