@@ -3,6 +3,7 @@
 #include "app/files/input.h"
 #include "app/model/chat_template.h"
 #include "engine/base/error.h"
+#include "engine/base/printable.h"
 #include "engine/base/sha256.h"
 #include "models/fingerprint.h"
 #include "models/text/tokenizer_hash.h"
@@ -34,7 +35,11 @@ void name_adapters(const ModelFlags& flags, BatchModel& model) {
     ++number;
   }
   for (const std::string& name : {model.name, flags.model}) {
-    if (!name.empty()) model.adapters.try_emplace(name, 0);
+    if (name.empty()) continue;
+    const auto [place, is_new] = model.adapters.try_emplace(name, 0);
+    if (is_new || place->second == 0) continue;
+    fail(Exit::Usage, "--lora: '", printable(name, 80),
+         "' is the name of the model itself; give the adapter another name");
   }
 }
 

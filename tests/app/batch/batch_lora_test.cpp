@@ -65,6 +65,15 @@ TEST_CASE("a line's model chooses the adapter") {
   CHECK(has(results[4].dump(), "there is no adapter 'three'; there are: "));
 }
 
+TEST_CASE("an adapter does not take the name of its model") {
+  const BatchFiles files("{\"prompt\":\"Once upon\"}\n");
+  TempFolder temp;
+  const std::string one = temp.write("one.gguf", adapter_file(8)).string();
+  const Outcome outcome = files.run({"--lora", "kq256.q8_0.gguf=" + one});
+  CHECK(outcome.code == 2);
+  CHECK(has(outcome.err, "is the name of the model itself"));
+}
+
 TEST_CASE("without names, adapters change all lines, and any model may be named") {
   const BatchFiles files("{\"model\":\"gpt\",\"prompt\":\"Once upon\"}\n");
   TempFolder temp;

@@ -1,6 +1,7 @@
 // What an op says and no CUDA kernel does is refused in one line. Needs no GPU.
 #include "cuda/plan/fused_program.h"
 #include "engine/base/error.h"
+#include "engine/program/adapters.h"
 #include "tests/catch.h"
 #include "tests/engine/random_llama.h"
 #include "tests/error_text.h"
@@ -99,6 +100,22 @@ TEST_CASE("CUDA refuses what its kernels would ignore") {
     expected += "experts with groups of experts";
   }
   CHECK(text == expected + "; use --device cpu");
+}
+
+TEST_CASE("CUDA refuses a program with adapters") {
+  OneOp p;
+  p.b.add(Linear{p.y, p.x, p.b.weight("rows", kTwoDim, kTwoDim), WeightId::None});
+  p.b.add(Logits{p.y, p.b.weight("rows", kTwoDim, kTwoDim)});
+  const auto adapters = std::make_shared<Adapters>(1);
+  AdapterMatrix matrix;
+  matrix.tensor = "rows";
+  matrix.rank = 1;
+  matrix.down.resize(kTwoDim);
+  matrix.up.resize(kTwoDim);
+  adapters->front().matrices.push_back(std::move(matrix));
+  const Program program = add_adapters(std::move(p.b).finish(), adapters);
+  CHECK(error_text([&] { cuda::fuse_program(program); }, Exit::Failed) ==
+        "CUDA has no kernel for op 2, delta of an adapter (--lora); use --device cpu");
 }
 
 }  // namespace skald::test
