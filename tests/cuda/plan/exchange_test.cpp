@@ -44,7 +44,7 @@ TEST_CASE("CUDA has kernels for the shards of every family that it runs") {
     const Program program = model.program();
     const auto exchanges = ops_of<cuda::FusedExchange>(cuda::fuse_program(program));
     CHECK(std::ssize(exchanges) == count_all_reduces(program));
-    CHECK(std::ssize(exchanges) > 0);
+    if (shard.of == 2) CHECK(std::ssize(exchanges) > 0);  // three have no whole block each
   }
 }
 
