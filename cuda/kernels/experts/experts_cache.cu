@@ -24,7 +24,8 @@ struct Lists {
       : fates(memory),
         missing(memory + experts),
         used_at(reinterpret_cast<uint32_t*>(memory + 2 * experts)) {}
-  static int bytes(int experts, int slots) { return (2 * experts + slots) * 4; }
+  // Whole words of 16 bytes: the compiler may read two ages at once.
+  static int bytes(int experts, int slots) { return (2 * experts + slots + 3) / 4 * 16; }
 };
 
 // Lists the missing experts and returns their number. The first warp calls this.
