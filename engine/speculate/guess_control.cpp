@@ -12,7 +12,9 @@ constexpr double kFirstRight = 0.7;  // as likely a guess is taken to be right a
 constexpr double kRowCost = 0.04;
 constexpr double kNewShare = 0.1;  // of a new measurement in a mean
 constexpr int kProbeEach = 48, kProbeGuesses = 2;
-constexpr int kFirstSteps = 3;
+// The first steps of as many rows set things up: a GPU loads kernels, captures a graph, and uploads
+// it. So a number of rows is tried so often before its time is believed.
+constexpr int kFirstSteps = 4;
 
 void mean(double& value, double measured) { value += kNewShare * (measured - value); }
 
@@ -25,13 +27,12 @@ GuessControl::GuessControl(int kinds, int most)
       steps_(seconds_.size()),
       skipped_(static_cast<size_t>(kinds)) {}
 
-// The nearest measured number of rows below, with the cost of the rows more.
+// By the nearest number of rows below whose time is believed, and the cost of the rows more. The
+// time of one row is always used, since there is nothing below.
 double GuessControl::seconds_of(int rows) const {
-  for (int r = rows; r >= 1; --r) {
-    const double known = seconds_[static_cast<size_t>(r)];
-    if (known > 0) return known * (1 + kRowCost * (rows - r));
-  }
-  return 1 + kRowCost * rows;
+  int known = rows;
+  while (known > 1 && steps_[static_cast<size_t>(known)] < kFirstSteps) --known;
+  return seconds_[static_cast<size_t>(known)] * (1 + kRowCost * (rows - known));
 }
 
 // Tokens per second over those without guesses.
@@ -67,9 +68,8 @@ void GuessControl::took(int rows, double seconds) {
   if (rows < 1 || rows >= static_cast<int>(seconds_.size())) return;
   double& known = seconds_[static_cast<size_t>(rows)];
   int& steps = steps_[static_cast<size_t>(rows)];
-  // The first steps of a kind set things up, as on a GPU: the fastest of them counts.
   if (++steps <= kFirstSteps) {
-    known = known > 0 ? std::min(known, seconds) : seconds;
+    known = known > 0 ? std::min(known, seconds) : seconds;  // the fastest of them counts
   } else {
     mean(known, std::min(seconds, 2 * known));  // a step in which another program ran counts little
   }
