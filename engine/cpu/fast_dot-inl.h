@@ -18,7 +18,7 @@ namespace {
 // Adds four products to each lane: the four unsigned weight bytes of the lane times four
 // activations that all lanes share. split() prepares weights once for all rows.
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3_DL
-constexpr int64_t kUnit = 4;  // bytes of four activations: int8
+inline constexpr int64_t kUnit = 4;  // bytes of four activations: int8
 
 struct SplitWeights {
   VU bytes;
@@ -32,7 +32,7 @@ HWY_INLINE VI add_products(VI sum, const SplitWeights& w, const std::byte* x) {
   return sum;
 }
 #else
-constexpr int64_t kUnit = 8;  // bytes of four activations: int16, in the order 0, 2, 1, 3
+inline constexpr int64_t kUnit = 8;  // bytes of four activations: int16, in the order 0, 2, 1, 3
 
 using D16 = hn::Repartition<int16_t, DU>;
 struct SplitWeights {

@@ -34,10 +34,11 @@ using DU = hn::ScalableTag<uint32_t>;
 using VF = hn::Vec<DF>;
 using VI = hn::Vec<DI>;
 using VU = hn::Vec<DU>;
-constexpr int kLanes = static_cast<int>(hn::MaxLanes(DF()));
+inline constexpr int kLanes = static_cast<int>(hn::MaxLanes(DF()));
 
 // True if the CPU converts float16 in hardware, rounding to nearest even.
-constexpr bool kHardwareF16 = HWY_TARGET == HWY_NEON || (HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2);
+inline constexpr bool kHardwareF16 =
+    HWY_TARGET == HWY_NEON || (HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2);
 
 // sum_four(): lane 0 of the result is the sum of a's lanes, lane 1 the sum of b's, and so on, in
 // one fixed order of additions.

@@ -161,10 +161,10 @@ HWY_INLINE VU choose(const uint8_t (&table)[16], VU index) {
 }
 
 // The value tables of the formats, plus the format's offset.
-alignas(16) constexpr uint8_t kIq4Values[16] = {1,   24,  45,  63,  79,  93,  106, 118,
-                                                129, 141, 153, 166, 181, 197, 217, 241};
-alignas(16) constexpr uint8_t kMxfp4Values[16] = {12, 13, 14, 15, 16, 18, 20, 24,
-                                                  12, 11, 10, 9,  8,  6,  4,  0};
+alignas(16) inline constexpr uint8_t kIq4Values[16] = {1,   24,  45,  63,  79,  93,  106, 118,
+                                                       129, 141, 153, 166, 181, 197, 217, 241};
+alignas(16) inline constexpr uint8_t kMxfp4Values[16] = {12, 13, 14, 15, 16, 18, 20, 24,
+                                                         12, 11, 10, 9,  8,  6,  4,  0};
 
 struct UnpackIq4Nl {
   using Block = BlockIQ4_NL;

@@ -264,6 +264,7 @@ std::vector<int64_t> logit_borders(int64_t vocab, int ranks) {
   const int64_t units = (vocab + kUnit - 1) / kUnit;  // the last may have fewer
   if (ranks == 1 || units < ranks) return {};
   std::vector<int64_t> borders;
+  borders.reserve(static_cast<size_t>(ranks) + 1);
   for (int rank = 0; rank < ranks; ++rank) {
     borders.push_back(first_unit(units, rank, ranks) * kUnit);
   }
