@@ -79,7 +79,7 @@ class TestBuffers {
 
  private:
   static constexpr int64_t kGuardBytes = 1024;
-  static constexpr int64_t kArenaBytes = 512 << 20;
+  static constexpr int64_t kArenaBytes = 256 << 20;
   int64_t guard_after() const { return separate_ ? 0 : kGuardBytes; }
   static int64_t padded(int64_t bytes) { return (bytes + 255) / 256 * 256; }
 
