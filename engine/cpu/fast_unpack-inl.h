@@ -12,13 +12,13 @@
 
 #include "engine/cpu/fast_linear_int8.h"
 #include "engine/cpu/fast_simd-inl.h"
-#include "engine/quant/iq4_nl.h"
-#include "engine/quant/mxfp4.h"
-#include "engine/quant/q4_0.h"
-#include "engine/quant/q4_1.h"
-#include "engine/quant/q5_0.h"
-#include "engine/quant/q5_1.h"
-#include "engine/quant/q8_0.h"
+#include "engine/quant/formats/iq4_nl.h"
+#include "engine/quant/formats/mxfp4.h"
+#include "engine/quant/formats/q4_0.h"
+#include "engine/quant/formats/q4_1.h"
+#include "engine/quant/formats/q5_0.h"
+#include "engine/quant/formats/q5_1.h"
+#include "engine/quant/formats/q8_0.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace skald::cpu::HWY_NAMESPACE {

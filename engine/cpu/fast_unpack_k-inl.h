@@ -14,21 +14,21 @@
 #include "engine/cpu/fast_simd-inl.h"
 #include "engine/cpu/fast_unpack-inl.h"
 #include "engine/cpu/grid_bytes.h"
-#include "engine/quant/iq1_m.h"
-#include "engine/quant/iq1_s.h"
-#include "engine/quant/iq2_s.h"
-#include "engine/quant/iq2_xs.h"
-#include "engine/quant/iq2_xxs.h"
-#include "engine/quant/iq3_s.h"
-#include "engine/quant/iq3_xxs.h"
-#include "engine/quant/iq4_xs.h"
-#include "engine/quant/q2_k.h"
-#include "engine/quant/q3_k.h"
-#include "engine/quant/q4_k.h"
-#include "engine/quant/q5_k.h"
-#include "engine/quant/q6_k.h"
-#include "engine/quant/tq1_0.h"
-#include "engine/quant/tq2_0.h"
+#include "engine/quant/formats/iq1_m.h"
+#include "engine/quant/formats/iq1_s.h"
+#include "engine/quant/formats/iq2_s.h"
+#include "engine/quant/formats/iq2_xs.h"
+#include "engine/quant/formats/iq2_xxs.h"
+#include "engine/quant/formats/iq3_s.h"
+#include "engine/quant/formats/iq3_xxs.h"
+#include "engine/quant/formats/iq4_xs.h"
+#include "engine/quant/formats/q2_k.h"
+#include "engine/quant/formats/q3_k.h"
+#include "engine/quant/formats/q4_k.h"
+#include "engine/quant/formats/q5_k.h"
+#include "engine/quant/formats/q6_k.h"
+#include "engine/quant/formats/tq1_0.h"
+#include "engine/quant/formats/tq2_0.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace skald::cpu::HWY_NAMESPACE {
@@ -67,7 +67,7 @@ HWY_INLINE void put_factors(Sink& w, VF d, VU scales, VF min, VU mins) {
 }
 
 // Unpacks the scales and mins of Q4_K and Q5_K from the first 16 bytes of a block: scale and min as
-// f16, then the 12 bytes that engine/quant/q4_k_scales.h describes.
+// f16, then the 12 bytes that engine/quant/formats/q4_k_scales.h describes.
 template <class Sink>
 HWY_INLINE void unpack_k_scales(const Rows& rows, Sink& w) {
   VU head[4];
@@ -237,7 +237,8 @@ struct UnpackQ3K {
         }
       }
     }
-    // The 12 scale bytes of engine/quant/q3_k.h hold s[g], 0 to 63; the group's scale is s[g] - 32.
+    // The 12 scale bytes of engine/quant/formats/q3_k.h hold s[g], 0 to 63; the group's scale is
+    // s[g] - 32.
     VU packed[4];  // bytes 92 to 107; the scales are in the last twelve
     rows.dwords(92, packed);
     const VF d = high_f16(rows.dword(106));

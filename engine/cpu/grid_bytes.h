@@ -5,10 +5,10 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "engine/quant/even_signs.h"
-#include "engine/quant/iq1_grid.h"
-#include "engine/quant/iq2_grids.h"
-#include "engine/quant/iq3_xxs.h"
+#include "engine/quant/formats/even_signs.h"
+#include "engine/quant/formats/iq1_grid.h"
+#include "engine/quant/formats/iq2_grids.h"
+#include "engine/quant/formats/iq3_xxs.h"
 
 namespace skald::cpu {
 

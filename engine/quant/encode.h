@@ -4,18 +4,18 @@
 // on every machine.
 #pragma once
 
-#include "engine/quant/iq4_nl.h"
-#include "engine/quant/iq4_xs.h"
-#include "engine/quant/mxfp4.h"
-#include "engine/quant/q3_k.h"
-#include "engine/quant/q4_0.h"
-#include "engine/quant/q4_1.h"
-#include "engine/quant/q4_k.h"
-#include "engine/quant/q5_0.h"
-#include "engine/quant/q5_1.h"
-#include "engine/quant/q5_k.h"
-#include "engine/quant/q6_k.h"
-#include "engine/quant/q8_0.h"
+#include "engine/quant/formats/iq4_nl.h"
+#include "engine/quant/formats/iq4_xs.h"
+#include "engine/quant/formats/mxfp4.h"
+#include "engine/quant/formats/q3_k.h"
+#include "engine/quant/formats/q4_0.h"
+#include "engine/quant/formats/q4_1.h"
+#include "engine/quant/formats/q4_k.h"
+#include "engine/quant/formats/q5_0.h"
+#include "engine/quant/formats/q5_1.h"
+#include "engine/quant/formats/q5_k.h"
+#include "engine/quant/formats/q6_k.h"
+#include "engine/quant/formats/q8_0.h"
 
 namespace skald {
 

@@ -8,8 +8,8 @@
 
 #include "engine/quant/code_bytes.h"
 #include "engine/quant/encode.h"
+#include "engine/quant/formats/iq4_values.h"
 #include "engine/quant/host_group.h"
-#include "engine/quant/iq4_values.h"
 
 namespace skald {
 namespace {

@@ -2,14 +2,14 @@
 #pragma once
 
 #include "engine/quant/fit.h"
-#include "engine/quant/q4_0.h"
-#include "engine/quant/q4_1.h"
-#include "engine/quant/q4_k.h"
-#include "engine/quant/q5_0.h"
-#include "engine/quant/q5_1.h"
-#include "engine/quant/q5_k.h"
-#include "engine/quant/q6_k.h"
-#include "engine/quant/q8_0.h"
+#include "engine/quant/formats/q4_0.h"
+#include "engine/quant/formats/q4_1.h"
+#include "engine/quant/formats/q4_k.h"
+#include "engine/quant/formats/q5_0.h"
+#include "engine/quant/formats/q5_1.h"
+#include "engine/quant/formats/q5_k.h"
+#include "engine/quant/formats/q6_k.h"
+#include "engine/quant/formats/q8_0.h"
 
 namespace skald {
 

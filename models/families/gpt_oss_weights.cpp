@@ -7,7 +7,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
-#include "engine/quant/mxfp4.h"
+#include "engine/quant/formats/mxfp4.h"
 #include "models/files/made_weights.h"
 
 namespace skald {

@@ -27,16 +27,9 @@ __global__ void __launch_bounds__(MailLayout::kFewThreads)
   let_next_kernel_start();
   wait_for_kernel_ahead();
   const MailLinks& mail = a.mail;
-  const int block = static_cast<int>(blockIdx.x);
-  uint32_t* const sent = mail.sent + MailLayout::kBlocks + block;
-  const uint32_t letter = *sent + 1;
-  const int64_t pair = int64_t{block} * MailLayout::kFewThreads + threadIdx.x;
-  const Place at(pair * 2, padded);
+  const PairRoute route(mail);
+  const Place at(route.pair() * 2, padded);
   if (at.row < a.rows) {
-    const auto place_of = [&](int receiver, int sender) {
-      const int64_t place = int64_t{letter & 1} * mail.ranks + sender;
-      return mail.few[receiver] + place * (MailLayout::kFewFloats / 2) + pair;
-    };
     const auto store = [&](int rank, float2 two) {
       float* const out = a.out + at.row * a.first[mail.ranks] + a.first[rank] + at.col;
       const int64_t left = a.first[rank + 1] - a.first[rank] - at.col;
@@ -46,17 +39,13 @@ __global__ void __launch_bounds__(MailLayout::kFewThreads)
     const int64_t cols = a.first[mail.rank + 1] - a.first[mail.rank];
     const float* const in = a.in + at.row * cols + at.col;
     const float2 own = {at.col < cols ? in[0] : 0, at.col + 1 < cols ? in[1] : 0};
-    for (int hop = 1; hop < mail.ranks; ++hop) {
-      send_pair(place_of((mail.rank + hop) % mail.ranks, mail.rank), own, letter);
-    }
+    route.send(own);
     store(mail.rank, own);
     for (int rank = 0; rank < mail.ranks; ++rank) {
-      if (rank == mail.rank) continue;
-      store(rank, receive_pair(place_of(mail.rank, rank), letter, mail));
+      if (rank != mail.rank) store(rank, route.receive(rank));
     }
   }
-  __syncthreads();
-  if (threadIdx.x == 0) *sent = letter;
+  route.end();
 }
 
 __device__ inline float4 load_columns(const float* from, int64_t left) {

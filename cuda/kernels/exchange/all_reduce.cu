@@ -83,34 +83,24 @@ __global__ void __launch_bounds__(MailLayout::kFewThreads)
   let_next_kernel_start();
   wait_for_kernel_ahead();
   const MailLinks& mail = a.mail;
-  const int block = static_cast<int>(blockIdx.x);
-  uint32_t* const sent = mail.sent + MailLayout::kBlocks + block;
-  const uint32_t letter = *sent + 1;
-  const int64_t pair = int64_t{block} * MailLayout::kFewThreads + threadIdx.x, first = pair * 2;
+  const PairRoute route(mail);
+  const int64_t first = route.pair() * 2;
   if (first < a.count) {
     const bool both = first + 1 < a.count;
-    const auto place_of = [&](int receiver, int sender) {
-      const int64_t place = int64_t{letter & 1} * mail.ranks + sender;
-      return mail.few[receiver] + place * (MailLayout::kFewFloats / 2) + pair;
-    };
     const float2 own = {a.in[first], both ? a.in[first + 1] : 0};
-    for (int hop = 1; hop < mail.ranks; ++hop) {
-      send_pair(place_of((mail.rank + hop) % mail.ranks, mail.rank), own, letter);
-    }
+    route.send(own);
     float2 before = {};
     if (a.adds) before = {a.out[first], both ? a.out[first + 1] : 0};
     float2 sum;
     for (int rank = 0; rank < mail.ranks; ++rank) {
-      const float2 part =
-          rank == mail.rank ? own : receive_pair(place_of(mail.rank, rank), letter, mail);
+      const float2 part = rank == mail.rank ? own : route.receive(rank);
       sum = rank == 0 ? part : float2{sum.x + part.x, sum.y + part.y};
     }
     if (a.adds) sum = {fmaf(a.scale, sum.x, before.x), fmaf(a.scale, sum.y, before.y)};
     a.out[first] = sum.x;
     if (both) a.out[first + 1] = sum.y;
   }
-  __syncthreads();
-  if (threadIdx.x == 0) *sent = letter;
+  route.end();
 }
 
 // `share` numbers of a block in a letter.

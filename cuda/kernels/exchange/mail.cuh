@@ -78,6 +78,44 @@ __device__ inline float2 receive_pair(const MailPair* from, uint32_t letter,
   return {__uint_as_float(value.x), __uint_as_float(value.z)};
 }
 
+// ---- Kernels for few numbers: a thread sends a pair to the same thread of all other ranks ----
+
+class PairRoute {
+ public:
+  __device__ explicit PairRoute(const MailLinks& mail)
+      : mail_(mail),
+        sent_(mail.sent + MailLayout::kBlocks + blockIdx.x),
+        letter_(*sent_ + 1),
+        pair_(int64_t{blockIdx.x} * MailLayout::kFewThreads + threadIdx.x) {}
+
+  __device__ int64_t pair() const { return pair_; }  // the thread's, of all blocks'
+  __device__ void send(float2 own) const {
+    for (int hop = 1; hop < mail_.ranks; ++hop) {
+      send_pair(place((mail_.rank + hop) % mail_.ranks, mail_.rank), own, letter_);
+    }
+  }
+  // Waits for the pair of another rank.
+  __device__ float2 receive(int rank) const {
+    return receive_pair(place(mail_.rank, rank), letter_, mail_);
+  }
+  // For all threads of the block, also those that have sent nothing.
+  __device__ void end() const {
+    __syncthreads();
+    if (threadIdx.x == 0) *sent_ = letter_;
+  }
+
+ private:
+  __device__ MailPair* place(int receiver, int sender) const {
+    const int64_t place = int64_t{letter_ & 1} * mail_.ranks + sender;
+    return mail_.few[receiver] + place * (MailLayout::kFewFloats / 2) + pair_;
+  }
+
+  const MailLinks& mail_;
+  uint32_t* sent_;
+  uint32_t letter_;
+  int64_t pair_;
+};
+
 // ---- Kernels for many numbers: the numbers are cut into shares, one for each letter ----
 
 inline constexpr int kMailThreads = 512;

@@ -9,11 +9,11 @@
 #pragma once
 
 #include "cuda/kernels/tiles/codes.h"
-#include "engine/quant/iq4_xs.h"
-#include "engine/quant/mxfp4.h"
-#include "engine/quant/q3_k.h"
-#include "engine/quant/q4_k_scales.h"
-#include "engine/quant/q6_k.h"
+#include "engine/quant/formats/iq4_xs.h"
+#include "engine/quant/formats/mxfp4.h"
+#include "engine/quant/formats/q3_k.h"
+#include "engine/quant/formats/q4_k_scales.h"
+#include "engine/quant/formats/q6_k.h"
 
 namespace skald::tiles {
 

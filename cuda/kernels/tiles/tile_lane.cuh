@@ -73,6 +73,15 @@ struct LaneCodes<tiles::TwoBitsBy16> {
   SKALD_HD static constexpr uint32_t pair_mask(int p) { return kMask * 0x00010001 << p % 2 * 8; }
 };
 
+// The words of three units. Those of the fourth are made of bits that these leave free.
+__device__ inline void load_three_units(uint32_t (&w)[4][2], const char* first,
+                                        const char* second) {
+  const uint4 four = load16(first);
+  const uint2 two = load8(second);
+  w[0][0] = four.x, w[0][1] = four.y, w[1][0] = four.z, w[1][1] = four.w;
+  w[2][0] = two.x, w[2][1] = two.y;
+}
+
 template <>
 struct LaneCodes<tiles::ThreeBitsBy16> {
   static constexpr uint32_t kMask = 7;
@@ -81,10 +90,7 @@ struct LaneCodes<tiles::ThreeBitsBy16> {
     load(codes + lane * 16, codes + tiles::ThreeBitsBy16::kSecondAt + lane * 8);
   }
   __device__ void load(const char* first, const char* second) {
-    const uint4 four = load16(first);
-    const uint2 two = load8(second);
-    w[0][0] = four.x, w[0][1] = four.y, w[1][0] = four.z, w[1][1] = four.w;
-    w[2][0] = two.x, w[2][1] = two.y;
+    load_three_units(w, first, second);
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       w[3][half] = (w[0][half] >> 6 & 0x03030303) | (w[1][half] >> 4 & 0x0c0c0c0c) |
@@ -240,10 +246,7 @@ struct LaneInRecord {
     load(at + lane * 16, at + tiles::TableCodes3::kSecondAt + lane * 8);
   }
   __device__ void load(const char* first, const char* second) {
-    const uint4 four = load16(first);
-    const uint2 two = load8(second);
-    w[0][0] = four.x, w[0][1] = four.y, w[1][0] = four.z, w[1][1] = four.w;
-    w[2][0] = two.x, w[2][1] = two.y;
+    load_three_units(w, first, second);
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       w[3][half] = (w[0][half] >> 3 & 0x11111111) | (w[1][half] >> 2 & 0x22222222) |

@@ -2,7 +2,7 @@
 // refused. The logits of the goldens are in golden_test.cpp.
 #include "models/families/gpt_oss_weights.h"
 
-#include "engine/quant/mxfp4.h"
+#include "engine/quant/formats/mxfp4.h"
 #include "models/convert/gguf_export.h"
 #include "models/convert/quantized.h"
 #include "tests/family_golden.h"

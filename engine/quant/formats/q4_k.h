@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "engine/base/half.h"
-#include "engine/quant/q4_k_scales.h"
+#include "engine/quant/formats/q4_k_scales.h"
 
 namespace skald {
 

@@ -6,9 +6,9 @@
 #include <cstdint>
 
 #include "engine/base/half.h"
-#include "engine/quant/eighths.h"
-#include "engine/quant/even_signs.h"
-#include "engine/quant/iq2_grids.h"
+#include "engine/quant/formats/eighths.h"
+#include "engine/quant/formats/even_signs.h"
+#include "engine/quant/formats/iq2_grids.h"
 
 namespace skald {
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "engine/base/half.h"
-#include "engine/quant/eighths.h"
+#include "engine/quant/formats/eighths.h"
 
 namespace skald {
 

@@ -6,8 +6,8 @@
 #include <cstdint>
 
 #include "engine/base/half.h"
-#include "engine/quant/eighths.h"
-#include "engine/quant/iq1_grid.h"
+#include "engine/quant/formats/eighths.h"
+#include "engine/quant/formats/iq1_grid.h"
 
 namespace skald {
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "engine/base/half.h"
-#include "engine/quant/even_signs.h"
+#include "engine/quant/formats/even_signs.h"
 
 namespace skald {
 

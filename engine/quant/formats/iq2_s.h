@@ -6,8 +6,8 @@
 #include <cstdint>
 
 #include "engine/base/half.h"
-#include "engine/quant/eighths.h"
-#include "engine/quant/iq2_grids.h"
+#include "engine/quant/formats/eighths.h"
+#include "engine/quant/formats/iq2_grids.h"
 
 namespace skald {
 

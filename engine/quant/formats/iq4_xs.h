@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "engine/base/half.h"
-#include "engine/quant/iq4_values.h"
+#include "engine/quant/formats/iq4_values.h"
 
 namespace skald {
 
