@@ -84,7 +84,7 @@ TEST_CASE("every value of DType has its row in the table of formats") {
 TEST_CASE("a weight format is named in the files that README.md promises, and nowhere else") {
   const std::string newest = lower(all_dtypes().back().name);
   Names promised;
-  for (std::string file : matches(cost("weight format"), "`([\\w/.-]+\\.(?:h|cpp))`")) {
+  for (const std::string& file : matches(cost("weight format"), "`([\\w/.-]+\\.(?:h|cpp))`")) {
     promised.insert(std::regex_replace(file, std::regex("/x\\.h$"), "/" + newest + ".h"));
   }
   Names files = files_that_name(newest);

@@ -134,8 +134,9 @@ TEST_CASE("GGUFs of mixtures say what llama.cpp asks for") {
     if (folder.empty()) continue;
     CAPTURE(golden);
     const GgufExport out = export_gguf(open_model(folder));
-    const auto has_key = [&](const char* key) {
-      return out.head.has(concat(architecture, ".", key));
+    // clang 14 does not let a lambda capture a structured binding by its name.
+    const auto has_key = [&out, prefix = architecture](const char* key) {
+      return out.head.has(concat(prefix, ".", key));
     };
     CHECK(has_key("expert_feed_forward_length"));
     CHECK(has_key("expert_used_count"));
