@@ -197,8 +197,8 @@ def awq(model):
     return Quantized(version("autoawq"), config, tensors, weights)
 
 
-def saved(model, folder):
-    """All tensors of a model that is saved in its method's own way, and its configuration."""
+def saved(folder):
+    """All tensors of a saved model, and its configuration."""
     return load_file(folder / "model.safetensors"), json.loads((folder / "config.json").read_text())
 
 
@@ -253,7 +253,7 @@ def compressed(model, scheme, dtype, **changes):
         compressor.compress_model(model)
         model.save_pretrained(folder)
         compressor.update_config(folder)
-        tensors, config = saved(model, pathlib.Path(folder))
+        tensors, config = saved(pathlib.Path(folder))
     weights = {}
     for name, linear in linears(model).items():
         own = {key[len(name) + 1 :]: tensor for key, tensor in tensors.items() if key.startswith(name + ".")}
@@ -305,6 +305,60 @@ def fp8(model):
     return Quantized(version("transformers"), config, tensors, weights)
 
 
+def modelopt(model, dtype, settings, algorithm):
+    """ModelOpt as its export to Hugging Face's layout writes it; the scales of activations are those of the tokens IDS."""
+    import modelopt.torch.quantization as quantization
+    from modelopt.torch.export import export_hf_checkpoint
+    from modelopt.torch.quantization.qtensor import FP8QTensor, NVFP4QTensor
+
+    model = quantization.quantize(
+        model.to(dtype), getattr(quantization, settings), lambda model: model(torch.tensor([IDS]))
+    )
+    shapes = {f"{name}.weight": linear.weight.shape for name, linear in linears(model).items()}
+    with tempfile.TemporaryDirectory() as folder:
+        export_hf_checkpoint(model, export_dir=folder)
+        tensors, config = saved(pathlib.Path(folder))
+        beside = json.loads((pathlib.Path(folder) / "hf_quant_config.json").read_text())
+    weights = {}
+    for name, shape in shapes.items():
+        matrix, scale = tensors[name], tensors[f"{name}_scale"]
+        if algorithm == "NVFP4":
+            packed = NVFP4QTensor(shape, dtype, matrix)
+            scales = dict(scale=scale, double_scale=tensors[f"{name}_scale_2"], block_sizes={-1: 16})
+            weights[name] = packed.dequantize(torch.float32, **scales)
+        else:
+            weights[name] = FP8QTensor(shape, dtype, matrix).dequantize(torch.float32, scale=scale.float())
+    assert config["quantization_config"]["quant_algo"] == algorithm
+    files = {"hf_quant_config.json": beside}
+    return Quantized(version("nvidia-modelopt"), config["quantization_config"], tensors, weights, files)
+
+
+def bitsandbytes(model, dtype, **settings):
+    """bitsandbytes as transformers saves it."""
+    from bitsandbytes.functional import QuantState, dequantize_4bit, int8_vectorwise_dequant
+    from transformers import BitsAndBytesConfig
+
+    names = list(linears(model))
+    with tempfile.TemporaryDirectory() as folder:
+        model.to(dtype).save_pretrained(folder)
+        config = BitsAndBytesConfig(**settings)
+        LlamaForCausalLM.from_pretrained(
+            folder, quantization_config=config, dtype=dtype, device_map="cpu"
+        ).save_pretrained(folder)
+        tensors, config = saved(pathlib.Path(folder))
+    weights = {}
+    for name in names:
+        key = f"{name}.weight"
+        if settings.get("load_in_8bit"):
+            weights[key] = int8_vectorwise_dequant(tensors[key], tensors[f"{name}.SCB"])
+            continue
+        own = {part: tensor for part, tensor in tensors.items() if part.startswith(f"{key}.")}
+        state = QuantState.from_dict(own, torch.device("cpu"))
+        state.dtype = torch.float32
+        weights[key] = dequantize_4bit(tensors[key], state)
+    return Quantized(version("bitsandbytes"), config["quantization_config"], tensors, weights)
+
+
 CASES = {
     "gptq4": (torch.float16, gptq, {}),
     "gptq4-asym": (torch.float16, gptq, dict(sym=False)),
@@ -323,6 +377,20 @@ CASES = {
     "ct-nvfp4": (torch.bfloat16, compressed, dict(scheme="NVFP4")),
     "ct-mxfp4": (torch.bfloat16, compressed, dict(scheme="MXFP4A16")),
     "fp8": (torch.bfloat16, fp8, {}),
+    "modelopt-fp8": (torch.bfloat16, modelopt, dict(settings="FP8_DEFAULT_CFG", algorithm="FP8")),
+    "modelopt-nvfp4": (torch.bfloat16, modelopt, dict(settings="NVFP4_DEFAULT_CFG", algorithm="NVFP4")),
+    "bnb-nf4": (torch.bfloat16, bitsandbytes, dict(load_in_4bit=True, bnb_4bit_quant_type="nf4")),
+    "bnb-nf4-double": (
+        torch.float16,
+        bitsandbytes,
+        dict(load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_use_double_quant=True),
+    ),
+    "bnb-fp4": (
+        torch.float16,
+        bitsandbytes,
+        dict(load_in_4bit=True, bnb_4bit_quant_type="fp4", llm_int8_skip_modules=["lm_head"]),
+    ),
+    "bnb-int8": (torch.float16, bitsandbytes, dict(load_in_8bit=True)),
 }
 SIZES = {
     "awq4": {"head_dim": 32},  # the packer wants multiples of 32 outputs
@@ -345,7 +413,7 @@ def write(name):
     seed = list(CASES).index(name)
     model = random_model(seed, config, dtype)
     plain = {key: tensor.to(dtype) for key, tensor in model.state_dict().items() if "proj" not in key}
-    if method is compressed:
+    if method in (compressed, modelopt, bitsandbytes):
         options = options | {"dtype": dtype}
     made = method(model, **options)
     tensors = plain | made.tensors
