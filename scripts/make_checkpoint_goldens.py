@@ -1,17 +1,19 @@
 #!/usr/bin/env python3
-"""Writes tests/data/checkpoints: tiny random Llama models, quantized as published checkpoints are, and the weights and
-logits that a reader must get from them.
+"""Writes tests/data/checkpoints: tiny random Llama models, quantized as published checkpoints are, and the weights
+and logits that a reader must get from them.
 
     scripts/make_checkpoint_goldens.py [NAME...]     all cases, or those named
 
-Each method's own package packs and unpacks the weights. The files in the tree come from torch 2.15.0,
-transformers 5.24.0, gptqmodel 7.7.0, autoawq 0.2.9 (its awq/__init__.py emptied: it imports parts of transformers that
-are no more), compressed-tensors 0.20.0, nvidia-modelopt 0.47.0 and bitsandbytes 0.50.2, all on a CPU. A case needs
-only the package of its method.
+Each method's own package packs and unpacks the weights. The files in the tree come from torch 2.15.0, transformers
+5.24.0, gptqmodel 7.7.0, compressed-tensors 0.20.0 and 0.12.2, nvidia-modelopt 0.47.0, bitsandbytes 0.50.2 and autoawq
+0.2.9, on a CPU. autoawq's awq/__init__.py was emptied, because it imports parts of transformers that are no more.
+A case needs the package of its method alone; ct-int4-act needs the older compressed-tensors, and is left out unless
+it is named.
 
-A folder of a case holds config.json, model.safetensors and golden.json:
-  method, package: who wrote the weights; ids: the tokens; logits: of the last four positions, from transformers' Llama in
-  float32 with eager attention; weights: SHA-256 of each unpacked matrix [out, in], little-endian float32.
+The folder of a case holds config.json, model.safetensors and golden.json:
+  method, package: who wrote the weights
+  ids, logits: the tokens, and the logits of the last four positions by transformers' Llama in float32
+  weights: the SHA-256 of each unpacked matrix [out, in] as little-endian float32
 The unpacked weights are products in float32: scales of 16 bits are converted to float32 first.
 """
 
@@ -121,10 +123,11 @@ def rounded(weight, bits, groups, scales, zeros):
 def gptq(model, bits=4, group=GROUP, sym=True, desc_act=False, version_2=False, old_config=False):
     """GPTQ's file format; the rounding is plain rounding to nearest.
 
-    The first version of the format stores zero points less 1. gptqmodel subtracts 1 from every field by one subtraction
-    from the word of 32 bits, and adds by one addition: for a zero point of 0 the field holds 2^bits - 1 and borrows 1 from
-    the next field, which the addition undoes. Only 3 bits are subtracted and added field by field, modulo 8.
-    A reader that adds 1 to each field alone gets 2^bits, and 1 too little in the next field.
+    The first version of the format stores zero points less 1. gptqmodel subtracts the 1 of all fields of a word of
+    32 bits in one subtraction, and a reader adds them in one addition. So the field of a zero point of 0 holds
+    2^bits - 1 and has borrowed 1 from the next field, which the addition gives back. A zero point of 15 is stored as
+    14, or as 13 beside such a field. Only 3 bits are subtracted and added field by field, modulo 8.
+    A reader that adds 1 to each field alone gets 2^bits for 0, and 1 too little in the next field.
     """
     from gptqmodel.nn_modules.qlinear.torch import TorchLinear
     from gptqmodel.quantization.config import FORMAT, QuantizeConfig
@@ -204,13 +207,13 @@ def saved(folder):
 
 def ranges(weight, args):
     """Least and greatest weights of each part that has a scale."""
-    from compressed_tensors.quantization.utils import maybe_pad_tensor_for_block_quant
-
     if args.strategy == "tensor":
         parts = weight.reshape(1, -1)
     elif args.strategy == "channel":
         return weight.amin(1, keepdim=True), weight.amax(1, keepdim=True)
     elif args.strategy == "block":
+        from compressed_tensors.quantization.utils import maybe_pad_tensor_for_block_quant
+
         height, width = args.block_structure
         padded = maybe_pad_tensor_for_block_quant(weight, args.block_structure)
         parts = padded.unflatten(1, (-1, width)).unflatten(0, (-1, height)).transpose(1, 2).flatten(2)
@@ -278,6 +281,39 @@ def decompressed(tensors, scheme):
     return BaseCompressor.get_value_from_registry(scheme.format).decompress(tensors, scheme)["weight"]
 
 
+def compressed_in_order_of_activations(model, dtype):
+    """compressed-tensors up to 0.12: weight_g_idx tells each column's group, or -1 everywhere for groups in order."""
+    from compressed_tensors.compressors import PackedQuantizationCompressor
+    from compressed_tensors.quantization import QuantizationArgs, QuantizationConfig, QuantizationScheme
+    from compressed_tensors.quantization.utils import calculate_qparams
+
+    args = QuantizationArgs(num_bits=4, symmetric=True, strategy="group", group_size=GROUP, actorder="group",
+                            observer="minmax")
+    settings = QuantizationConfig(
+        config_groups={"group_0": QuantizationScheme(targets=["Linear"], weights=args)},
+        ignore=["lm_head"],
+        format="pack-quantized",
+        quantization_status="compressed",
+    )
+    packer = PackedQuantizationCompressor()
+    tensors, weights = {}, {}
+    for name, linear in linears(model.to(dtype)).items():
+        order = torch.randperm(linear.in_features)
+        groups = torch.empty(linear.in_features, dtype=torch.int32)
+        groups[order] = torch.arange(linear.in_features, dtype=torch.int32) // GROUP
+        scale, zero = calculate_qparams(*ranges(linear.weight[:, order], args), args)
+        if name.endswith("o_proj"):
+            groups.fill_(-1)
+        own = packer.compress_weight(linear.weight, scale, args, zero, groups)
+        own |= {"weight_scale": scale, "weight_g_idx": groups}
+        tensors |= {f"{name}.{key}": tensor for key, tensor in own.items()}
+        own["weight_scale"] = scale.float()
+        weights[f"{name}.weight"] = packer.decompress_weight(own, args)
+    config = {"version": importlib.metadata.version("compressed-tensors"), "sparsity_config": {},
+              "transform_config": {}} | settings.model_dump()
+    return Quantized(version("compressed-tensors"), config, tensors, weights)
+
+
 def fp8(model):
     """Blocks of 128 x 128 as DeepSeek has them. transformers takes only whole blocks; so the matrix gets zeros around
     it, and loses them again after."""
@@ -306,7 +342,7 @@ def fp8(model):
 
 
 def modelopt(model, dtype, settings, algorithm):
-    """ModelOpt as its export to Hugging Face's layout writes it; the scales of activations are those of the tokens IDS."""
+    """ModelOpt as its export to Hugging Face's layout writes it; IDS give the scales of the activations."""
     import modelopt.torch.quantization as quantization
     from modelopt.torch.export import export_hf_checkpoint
     from modelopt.torch.quantization.qtensor import FP8QTensor, NVFP4QTensor
@@ -370,6 +406,7 @@ CASES = {
     "awq4": (torch.float16, awq, {}),
     "ct-int4": (torch.bfloat16, compressed, dict(scheme="W4A16", group_size=GROUP)),
     "ct-int4-asym": (torch.float16, compressed, dict(scheme="W4A16_ASYM", group_size=GROUP)),
+    "ct-int4-act": (torch.bfloat16, compressed_in_order_of_activations, {}),
     "ct-int8": (torch.bfloat16, compressed, dict(scheme="W8A8")),
     "ct-fp8": (torch.bfloat16, compressed, dict(scheme="FP8_DYNAMIC")),
     "ct-fp8-tensor": (torch.bfloat16, compressed, dict(scheme="FP8")),
@@ -379,7 +416,11 @@ CASES = {
     "fp8": (torch.bfloat16, fp8, {}),
     "modelopt-fp8": (torch.bfloat16, modelopt, dict(settings="FP8_DEFAULT_CFG", algorithm="FP8")),
     "modelopt-nvfp4": (torch.bfloat16, modelopt, dict(settings="NVFP4_DEFAULT_CFG", algorithm="NVFP4")),
-    "bnb-nf4": (torch.bfloat16, bitsandbytes, dict(load_in_4bit=True, bnb_4bit_quant_type="nf4")),
+    "bnb-nf4": (
+        torch.bfloat16,
+        bitsandbytes,
+        dict(load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_compute_dtype="bfloat16"),
+    ),
     "bnb-nf4-double": (
         torch.float16,
         bitsandbytes,
@@ -392,12 +433,19 @@ CASES = {
     ),
     "bnb-int8": (torch.float16, bitsandbytes, dict(load_in_8bit=True)),
 }
+NAMED_ONLY = {"ct-int4-act"}
 SIZES = {
-    "awq4": {"head_dim": 32},  # the packer wants multiples of 32 outputs
+    "gptq4-act": {"intermediate_size": 96},  # three groups
     "gptq3": {"head_dim": 32},  # 3 bits are packed for multiples of 32 outputs
-    "gptq4-act": {"intermediate_size": 96},
+    "awq4": {"head_dim": 32},  # the packer wants multiples of 32 outputs
+    "ct-int4-act": {"intermediate_size": 96},
     "ct-fp8-block": {"intermediate_size": 160},  # a whole block and a part
     "fp8": {"intermediate_size": 160},
+    # q_proj and o_proj have 288 blocks of 64 weights: more than the 256 scales of a block of scales.
+    "bnb-nf4-double": {"num_attention_heads": 16, "head_dim": 36, "intermediate_size": 32},
+} | {
+    name: {"hidden_size": 16}  # for smaller files
+    for name in ["ct-int8", "ct-fp8", "ct-fp8-tensor", "modelopt-fp8", "bnb-nf4", "bnb-fp4", "bnb-int8"]
 }
 
 
@@ -413,7 +461,7 @@ def write(name):
     seed = list(CASES).index(name)
     model = random_model(seed, config, dtype)
     plain = {key: tensor.to(dtype) for key, tensor in model.state_dict().items() if "proj" not in key}
-    if method in (compressed, modelopt, bitsandbytes):
+    if method not in (gptq, awq, fp8):
         options = options | {"dtype": dtype}
     made = method(model, **options)
     tensors = plain | made.tensors
@@ -434,10 +482,10 @@ def write(name):
     save_file(dict(sorted(tensors.items())), folder / "model.safetensors", {"format": "pt"})
     files = made.files | {"config.json": config | {"quantization_config": made.config}}
     for file, value in files.items():
-        (folder / file).write_text(json.dumps(value, indent=1) + "\n")
+        (folder / file).write_text(json.dumps(value) + "\n")
     lines = ",\n".join(f'"{key}": {json.dumps(value)}' for key, value in golden.items())
     (folder / "golden.json").write_text(f"{{\n{lines}\n}}\n")
 
 
-for case in sys.argv[1:] or CASES:
+for case in sys.argv[1:] or [name for name in CASES if name not in NAMED_ONLY]:
     write(case)
