@@ -13,7 +13,8 @@ it is named.
 The folder of a case holds config.json, model.safetensors and golden.json:
   method, package: who wrote the weights
   ids, logits: the tokens, and the logits of the last four positions by transformers' Llama in float32
-  weights: the SHA-256 of each unpacked matrix [out, in] as little-endian float32
+  weights: the SHA-256 of each unpacked matrix [out, in] as little-endian float32; every zero in it is positive,
+    because packages differ in the sign of the four-bit -0
 The unpacked weights are products in float32: scales of 16 bits are converted to float32 first.
 """
 
@@ -370,8 +371,13 @@ def modelopt(model, dtype, settings, algorithm):
 
 
 def bitsandbytes(model, dtype, **settings):
-    """bitsandbytes as transformers saves it."""
-    from bitsandbytes.functional import QuantState, dequantize_4bit, int8_vectorwise_dequant
+    """bitsandbytes as transformers saves it.
+
+    Four bits are unpacked by the package's portable function, which works as its CUDA kernel does. dequantize_4bit takes
+    its CPU kernel, which starts a new block with every row: wrong where a row is no multiple of 64 weights.
+    """
+    from bitsandbytes.backends.default.ops import _dequantize_4bit_compute
+    from bitsandbytes.functional import QuantState, dequantize_blockwise, int8_vectorwise_dequant
     from transformers import BitsAndBytesConfig
 
     names = list(linears(model))
@@ -390,8 +396,10 @@ def bitsandbytes(model, dtype, **settings):
             continue
         own = {part: tensor for part, tensor in tensors.items() if part.startswith(f"{key}.")}
         state = QuantState.from_dict(own, torch.device("cpu"))
-        state.dtype = torch.float32
-        weights[key] = dequantize_4bit(tensors[key], state)
+        scales = dequantize_blockwise(state.absmax, state.state2) + state.offset if state.nested else state.absmax
+        weights[key] = _dequantize_4bit_compute(
+            tensors[key].flatten(), scales, state.code, state.blocksize, state.shape, torch.float32
+        )
     return Quantized(version("bitsandbytes"), config["quantization_config"], tensors, weights)
 
 
@@ -472,7 +480,7 @@ def write(name):
         "ids": IDS,
         "logits": [[round(float(x), 5) for x in row] for row in logits(random_model(seed, config, dtype), state)],
         "weights": {
-            key: hashlib.sha256(matrix.numpy().astype("<f4").tobytes()).hexdigest()
+            key: hashlib.sha256((matrix.numpy() + 0).astype("<f4").tobytes()).hexdigest()  # + 0: no negative zeros
             for key, matrix in made.weights.items()
         },
     }
