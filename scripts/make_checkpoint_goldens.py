@@ -373,8 +373,8 @@ def modelopt(model, dtype, settings, algorithm):
 def bitsandbytes(model, dtype, **settings):
     """bitsandbytes as transformers saves it.
 
-    Four bits are unpacked by the package's portable function, which works as its CUDA kernel does. dequantize_4bit takes
-    its CPU kernel, which starts a new block with every row: wrong where a row is no multiple of 64 weights.
+    Four bits are unpacked by the package's portable function, which works as its CUDA kernel does. The CPU kernel
+    starts a new block with every row, which is wrong where a row is no multiple of 64 weights.
     """
     from bitsandbytes.backends.default.ops import _dequantize_4bit_compute
     from bitsandbytes.functional import QuantState, dequantize_blockwise, int8_vectorwise_dequant
