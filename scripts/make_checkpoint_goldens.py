@@ -27,7 +27,6 @@ import shutil
 import sys
 import tempfile
 
-import numpy as np
 import torch
 from safetensors.torch import load_file, save_file
 from transformers import LlamaConfig, LlamaForCausalLM
@@ -283,7 +282,7 @@ def decompressed(tensors, scheme):
 
 
 def compressed_in_order_of_activations(model, dtype):
-    """compressed-tensors up to 0.12: weight_g_idx tells each column's group, or -1 everywhere for groups in order."""
+    """compressed-tensors 0.12.2: weight_g_idx tells each column's group, or is -1 for groups in order."""
     from compressed_tensors.compressors import PackedQuantizationCompressor
     from compressed_tensors.quantization import QuantizationArgs, QuantizationConfig, QuantizationScheme
     from compressed_tensors.quantization.utils import calculate_qparams
