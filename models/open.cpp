@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <fstream>
+#include <optional>
 #include <vector>
 
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
+#include "models/checkpoints/weights.h"
 #include "models/families/family.h"
 #include "models/families/shared/names.h"
 #include "models/files/gguf.h"
@@ -32,6 +34,20 @@ OpenedModel open_gguf_model(const fs::path& file) {
   return opened;
 }
 
+std::shared_ptr<const WeightFile> open_hf_weights(const Family& family, const fs::path& folder,
+                                                  const std::optional<QuantMethod>& method,
+                                                  const TensorRename& name) {
+  if (method) {
+    const auto file = open_safetensors(folder, part_names(name), RawTensors::Kept);
+    auto weights = quantized_weights(file, *method);
+    return family.laid_out ? family.laid_out(std::move(weights), {}) : weights;
+  }
+  const RawTensors raw = family.laid_out ? RawTensors::Kept : RawTensors::Refused;
+  const auto file = open_safetensors(folder, name, raw);
+  if (!family.laid_out) return file;
+  return family.laid_out(file, file->raw_tensors());
+}
+
 OpenedModel open_hf_folder(const fs::path& folder) {
   const HfConfig config = HfConfig::read(folder / "config.json");
   const Family& family = family_for_hf(hf_type(config), config.where());
@@ -41,12 +57,11 @@ OpenedModel open_hf_folder(const fs::path& folder) {
     std::string own = family.canonical_name(hf_name);
     return layer_of(own) < model_config.layers ? own : std::string();
   };
-  const auto file =
-      open_safetensors(folder, name, family.laid_out ? RawTensors::Kept : RawTensors::Refused);
-  const std::shared_ptr<const WeightFile> weights =
-      family.laid_out ? family.laid_out(file) : std::shared_ptr<const WeightFile>(file);
+  const auto method = read_quant_method(config, folder, family.own_quant_method);
+  const auto weights = open_hf_weights(family, folder, method, name);
   OpenedModel opened{
       {std::move(model_config), weights, family.build}, folder, nullptr, family.name, &family};
+  if (method) opened.quantized_by = method->name;
   opened.has_vision = config.has("vision_config");
   opened.has_audio = config.has("audio_config");
   opened.model.program();

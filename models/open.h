@@ -21,6 +21,7 @@ struct OpenedModel {
   std::shared_ptr<const GgufFile> gguf;  // nullptr for a Hugging Face folder
   std::string_view family;
   const Family* description = nullptr;  // of that name
+  std::string quantized_by = {};        // another tool's quant_method; empty: none
   bool has_vision = false;              // the folder also has a vision part, which is not read
   bool has_audio = false;               // the same, for sound
   std::shared_ptr<const Adapters> merged = nullptr;  // adapters that are parts of the weights

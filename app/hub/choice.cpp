@@ -198,6 +198,7 @@ const GgufModel& choose_gguf(std::span<const GgufModel> models, std::string_view
 std::vector<std::string> folder_files(std::span<const std::string> files) {
   constexpr std::string_view kSmall[] = {"config.json",
                                          "generation_config.json",
+                                         "hf_quant_config.json",
                                          "tokenizer.json",
                                          "tokenizer.model",
                                          "vocab.json",

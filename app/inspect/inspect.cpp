@@ -218,6 +218,7 @@ std::string report_json(const OpenedModel& opened, const FoundTokenizer& tokeniz
   for (const auto& [type, counted] : count_types(file)) {
     report["types"][std::string(type)] = {{"tensors", counted.first}, {"bytes", counted.second}};
   }
+  if (!opened.quantized_by.empty()) report["quantized_by"] = opened.quantized_by;
   report["tensors"] = Json::array();
   for (const Tensor& tensor : file.tensors()) {
     report["tensors"].push_back({{"name", tensor.name},
@@ -360,6 +361,7 @@ std::string report_text(const OpenedModel& opened, const FoundTokenizer& found,
   std::string out = concat(
       printable(opened.path.string()), "\n  family      ", opened.family, " (", c.architecture,
       ", ", opened.gguf ? concat("GGUF v", opened.gguf->version()) : "Hugging Face safetensors",
+      opened.quantized_by.empty() ? "" : concat(", quantized by ", opened.quantized_by),
       ")\n  parameters  ", count_elements(file), " in ", size_text(file.bytes()),
       "\n  layers      ", layers_line(c), experts_text(c), "\n  attention   ", attention_text(c),
       recurrent_text(c), "\n  rope        ", rope_text(c), scales_text(c), "\n  context     ",

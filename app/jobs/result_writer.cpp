@@ -89,6 +89,7 @@ void ResultWriter::put_in_order() {
   if (sorted && !earlier_.outdated()) return;
   if (options_.in_order) std::sort(places.begin(), places.end(), by_turn);
   std::vector<int64_t> starts;
+  starts.reserve(places.size());
   for (const auto& place : places) starts.push_back(place.offset);
   const std::vector<int64_t> others = earlier_.not_asked_for();
   starts.insert(starts.end(), others.begin(), others.end());

@@ -90,16 +90,16 @@ bool PplGroup::add(std::span<const WindowRow> rows, size_t first_window) {
     token.score = token.comparison ? token.comparison->row.score : scores[i];
     if (!finite(token)) {
       const bool base = std::isfinite(token.score.logprob);
-      failure_ = {std::move(token), windows_[window], rows[i].position, base};
+      failure_ = {token, windows_[window], rows[i].position, base};
       return false;
     }
     if (run_.save) run_.save->write(device_.executor->logits(row), token.id);
-    add(std::move(token), chunks_[owners_[window].chunk]);
+    add(token, chunks_[owners_[window].chunk]);
   }
   return true;
 }
 
-void PplGroup::add(PplToken token, PplChunk& chunk) {
+void PplGroup::add(const PplToken& token, PplChunk& chunk) {
   chunk.sums.add(token.score);
   if (token.comparison) {
     const RowComparison& row = token.comparison->row;
@@ -112,7 +112,7 @@ void PplGroup::add(PplToken token, PplChunk& chunk) {
   if (run_.devices.size() == 1) {
     run_.on_token(token);
   } else {
-    pending_.push_back(std::move(token));
+    pending_.push_back(token);
   }
 }
 

@@ -41,7 +41,7 @@ class PplGroup {
   };
 
   bool add(std::span<const WindowRow> rows, size_t first_window);
-  void add(PplToken token, PplChunk& chunk);
+  void add(const PplToken& token, PplChunk& chunk);
   [[noreturn]] void fail_not_finite() const;
 
   const PplRun& run_;

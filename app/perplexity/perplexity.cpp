@@ -136,7 +136,8 @@ int compute(const PplFlags& flags) {
 
   using Style = Progress::Style;
   Progress progress(flags.llama_format ? Style::Quiet : progress_style());
-  RunPace pace{.chunks = last - first - total.chunks()};
+  const auto chunks = last - first;
+  RunPace pace{.chunks = chunks - total.chunks()};
   PplRun run;
   run.devices = job.devices();
   run.chunks = &job.chunks();
@@ -154,7 +155,7 @@ int compute(const PplFlags& flags) {
     pace.done += 1;
     pace.tokens += chunk.sums.tokens;
     if (progress.is_due() && total.sums().tokens > 0) {
-      progress.show(progress_text(total, last - first, pace, progress.seconds()));
+      progress.show(progress_text(total, chunks, pace, progress.seconds()));
     }
   };
   run.keep_going = [] { return !interrupted_by(); };

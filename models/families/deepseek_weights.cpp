@@ -1,6 +1,8 @@
 #include "models/families/deepseek_weights.h"
 
-#include <cstring>
+#include <map>
+#include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -16,28 +18,61 @@ struct HeadRows {
   int64_t each, first, count;
 };
 
-// A column of a head's rows as a row: row h * cols + c is column c of head h.
+// A column of a head's rows as a row: row h * cols + c is column c of head h. Blocks lie along the
+// matrix' rows, so a matrix in a block format becomes one in float32.
 class HeadColumns final : public RowReader {
  public:
-  HeadColumns(const TensorView& view, const HeadRows& rows) : view_(view), rows_(rows) {}
+  HeadColumns(const TensorView& view, const HeadRows& rows)
+      : view_(view), rows_(rows), type_(type_of(view.type)) {}
+
+  static DType type_of(DType source) { return info(source).block_elems == 1 ? source : DType::F32; }
 
   void read_row(int64_t row, std::byte* out) const override {
-    const int64_t bytes = info(view_.type).block_bytes;
-    const int64_t head = row / view_.cols, col = row % view_.cols;
-    const std::byte* from = view_.row(head * rows_.each + rows_.first) + col * bytes;
-    for (int64_t i = 0; i < rows_.count; ++i, from += view_.row_bytes, out += bytes) {
-      std::memcpy(out, from, static_cast<size_t>(bytes));
+    const std::shared_ptr<const Numbers> numbers = head(row / view_.cols);
+    Numbers column(static_cast<size_t>(rows_.count));
+    for (int64_t i = 0; i < rows_.count; ++i) {
+      column[static_cast<size_t>(i)] =
+          (*numbers)[static_cast<size_t>(i * view_.cols + row % view_.cols)];
     }
+    info(type_).encode_row(column.data(), out, rows_.count);
   }
 
  private:
+  using Numbers = std::vector<float>;
+
+  // The rows of a head. Each column needs all of them, and a thread reads a head's columns one
+  // after the other, so the last heads are kept.
+  std::shared_ptr<const Numbers> head(int64_t at) const {
+    constexpr size_t kMostKept = 64;
+    {
+      const std::lock_guard lock(mutex_);
+      const auto found = kept_.find(at);
+      if (found != kept_.end()) return found->second;
+    }
+    auto numbers = std::make_shared<Numbers>(static_cast<size_t>(rows_.count * view_.cols));
+    std::vector<std::byte> scratch;
+    for (int64_t i = 0; i < rows_.count; ++i) {
+      view_.decode_row(at * rows_.each + rows_.first + i, numbers->data() + i * view_.cols,
+                       scratch);
+    }
+    const std::lock_guard lock(mutex_);
+    if (kept_.size() >= kMostKept) kept_.clear();
+    kept_[at] = numbers;
+    return numbers;
+  }
+
   TensorView view_;
   HeadRows rows_;
+  DType type_;
+  mutable std::mutex mutex_;
+  mutable std::map<int64_t, std::shared_ptr<const Numbers>> kept_;
 };
 
 // The rows of all heads, one head after the other.
 class RowsOfHeads final : public RowReader {
  public:
+  static DType type_of(DType source) { return source; }
+
   RowsOfHeads(const TensorView& view, const HeadRows& rows) : view_(view), rows_(rows) {}
 
   void read_row(int64_t row, std::byte* out) const override {
@@ -52,9 +87,8 @@ class RowsOfHeads final : public RowReader {
 
 class DeepSeekWeights final : public DescribedWeights {
  public:
-  explicit DeepSeekWeights(std::shared_ptr<const SafetensorsFile> file)
+  explicit DeepSeekWeights(std::shared_ptr<const WeightFile> file)
       : DescribedWeights(file->path(), file) {
-    for (const RawTensor& raw : file->raw_tensors()) refuse_raw(raw);
     constexpr std::string_view kBoth = "attn_kv_b.weight";
     for (const Tensor& tensor : file->tensors()) {
       if (tensor.name.ends_with(kBoth)) {
@@ -78,8 +112,7 @@ class DeepSeekWeights final : public DescribedWeights {
     const int64_t values = view("attn_output.weight").cols, keys = both.view.rows - values;
     const int64_t rotated = queries.rows - keys;  // of the queries of all heads
     const int64_t heads = rope > 0 && rotated % rope == 0 ? rotated / rope : 0;
-    if (heads <= 0 || keys <= 0 || values <= 0 || keys % heads != 0 || values % heads != 0 ||
-        info(both.view.type).block_elems != 1) {
+    if (heads <= 0 || keys <= 0 || values <= 0 || keys % heads != 0 || values % heads != 0) {
       fail(Exit::Model, both.file, ": tensor '", printable(both.name), "' is [", both.view.rows,
            ", ", rank, "], which does not fit the queries and the output of its layer");
     }
@@ -96,6 +129,7 @@ class DeepSeekWeights final : public DescribedWeights {
     tensor.name = std::move(name);
     tensor.shape = std::move(shape);
     tensor.view.data = nullptr;
+    tensor.view.type = Reader::type_of(tensor.view.type);
     tensor.view.reader = readers_.back().get();
     tensor.view.rows = tensor.shape[0] * tensor.shape[1];
     tensor.view.cols = tensor.shape[2];
@@ -108,8 +142,10 @@ class DeepSeekWeights final : public DescribedWeights {
 
 }  // namespace
 
-std::shared_ptr<const WeightFile> deepseek_weights(std::shared_ptr<const SafetensorsFile> file) {
-  return std::make_shared<const DeepSeekWeights>(std::move(file));
+std::shared_ptr<const WeightFile> deepseek_weights(std::shared_ptr<const WeightFile> weights,
+                                                   std::span<const RawTensor> raw) {
+  for (const RawTensor& tensor : raw) refuse_raw(tensor);
+  return std::make_shared<const DeepSeekWeights>(std::move(weights));
 }
 
 }  // namespace skald

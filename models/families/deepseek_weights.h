@@ -4,12 +4,14 @@
 #pragma once
 
 #include <memory>
+#include <span>
 
 #include "models/files/safetensors.h"
 
 namespace skald {
 
 // The tensors that a Program of the family asks for. attn_k_b and attn_v_b have readers.
-std::shared_ptr<const WeightFile> deepseek_weights(std::shared_ptr<const SafetensorsFile> file);
+std::shared_ptr<const WeightFile> deepseek_weights(std::shared_ptr<const WeightFile> weights,
+                                                   std::span<const RawTensor> raw);
 
 }  // namespace skald

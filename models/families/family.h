@@ -13,7 +13,7 @@ namespace skald {
 
 class HfConfig;
 class GgufFile;
-class SafetensorsFile;
+struct RawTensor;
 struct GgufExport;
 
 struct Family {
@@ -30,10 +30,14 @@ struct Family {
   // nullptr: skald cannot write such a GGUF.
   void (*to_gguf)(const HfConfig&, const ModelConfig&, GgufExport&) = nullptr;
   // For Hugging Face folders whose tensors have another layout than skald's: the same tensors as
-  // skald names and lays them out. nullptr: they have skald's layout.
-  std::shared_ptr<const WeightFile> (*laid_out)(std::shared_ptr<const SafetensorsFile>) = nullptr;
+  // skald names and lays them out. `raw`: tensors of types that no matrix has, which live as long
+  // as the weights. nullptr: they have skald's layout.
+  std::shared_ptr<const WeightFile> (*laid_out)(std::shared_ptr<const WeightFile> weights,
+                                                std::span<const RawTensor> raw) = nullptr;
   // GGUFs have interleaved rows of queries and keys where folders have not (interleave_heads()).
   bool interleaves_heads = false;
+  // The quant_method whose weights laid_out() reads. The others are models/checkpoints'.
+  std::string_view own_quant_method = {};
 };
 
 // The type of a folder's model: model_type, or "mistral3/mistral4" where a wrapper's text part has

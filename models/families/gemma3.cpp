@@ -33,7 +33,6 @@ HfConfig text_config(const HfConfig& file) {
 }
 
 ModelConfig from_hf(const HfConfig& file) {
-  refuse_quantized(file);
   const HfConfig config = text_config(file);
   ModelConfig c = read_gemma_hf(with_full_rope(config), kGemmaCaps);
   c.architecture = file.text("model_type");

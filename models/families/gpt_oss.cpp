@@ -36,7 +36,6 @@ HfDefaults hf_defaults() {
   HfDefaults defaults;
   defaults.norm_eps = 1e-5;
   defaults.rope.base = 150000;
-  defaults.quant_method = "mxfp4";
   return defaults;
 }
 
@@ -102,7 +101,7 @@ void to_gguf(const HfConfig& file, const ModelConfig& c, GgufExport& out) {
 
 }  // namespace
 
-const Family kGptOss = {"gpt-oss", kHfTypes,         kGgufTypes, from_hf,        from_gguf,
-                        name,      build_llama_late, to_gguf,    gpt_oss_weights};
+const Family kGptOss = {"gpt-oss",        kHfTypes, kGgufTypes,      from_hf, from_gguf, name,
+                        build_llama_late, to_gguf,  gpt_oss_weights, false,   "mxfp4"};
 
 }  // namespace skald

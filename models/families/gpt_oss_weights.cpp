@@ -104,7 +104,7 @@ Name split(const std::string& name) {
 
 class GptOssWeights final : public DescribedWeights {
  public:
-  explicit GptOssWeights(std::shared_ptr<const SafetensorsFile> file)
+  GptOssWeights(std::shared_ptr<const WeightFile> file, std::span<const RawTensor> raw_tensors)
       : DescribedWeights(file->path(), file) {
     for (const Tensor& tensor : file->tensors()) {
       const Name name = split(tensor.name);
@@ -117,13 +117,13 @@ class GptOssWeights final : public DescribedWeights {
       }
     }
     std::map<std::string, const RawTensor*> scales;
-    for (const RawTensor& raw : file->raw_tensors()) {
+    for (const RawTensor& raw : raw_tensors) {
       const Name name = split(raw.name);
       if (raw.type != "U8" || !is_stack(name.stack)) refuse_raw(raw);
       if (name.kind == "scales") scales[name.stack] = &raw;
       if (name.kind != "scales" && name.kind != "blocks") refuse_raw(raw);
     }
-    for (const RawTensor& raw : file->raw_tensors()) {
+    for (const RawTensor& raw : raw_tensors) {
       const Name name = split(raw.name);
       if (name.kind != "blocks") continue;
       const auto found = scales.find(name.stack);
@@ -224,8 +224,9 @@ class GptOssWeights final : public DescribedWeights {
 
 }  // namespace
 
-std::shared_ptr<const WeightFile> gpt_oss_weights(std::shared_ptr<const SafetensorsFile> file) {
-  return std::make_shared<const GptOssWeights>(std::move(file));
+std::shared_ptr<const WeightFile> gpt_oss_weights(std::shared_ptr<const WeightFile> weights,
+                                                  std::span<const RawTensor> raw) {
+  return std::make_shared<const GptOssWeights>(std::move(weights), raw);
 }
 
 }  // namespace skald

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 
 #include "models/files/safetensors.h"
 
@@ -16,6 +17,7 @@ inline constexpr std::string_view kGateUp = "ffn_gate_up_exps", kGate = "ffn_gat
 }
 
 // The tensors that a Program of the family asks for. Those of experts have readers.
-std::shared_ptr<const WeightFile> gpt_oss_weights(std::shared_ptr<const SafetensorsFile> file);
+std::shared_ptr<const WeightFile> gpt_oss_weights(std::shared_ptr<const WeightFile> weights,
+                                                  std::span<const RawTensor> raw);
 
 }  // namespace skald

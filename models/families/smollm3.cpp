@@ -15,8 +15,10 @@ constexpr std::string_view kGgufTypes[] = {"smollm3"};
 constexpr int kInterval = 4;  // every fourth layer has no rope; GGUF has no key for this
 
 std::vector<bool> every(int64_t interval, int layers) {
-  std::vector<bool> unrotated;
-  for (int layer = 0; layer < layers; ++layer) unrotated.push_back((layer + 1) % interval == 0);
+  std::vector<bool> unrotated(static_cast<size_t>(layers));
+  for (int layer = 0; layer < layers; ++layer) {
+    unrotated[static_cast<size_t>(layer)] = (layer + 1) % interval == 0;
+  }
   return unrotated;
 }
 

@@ -48,6 +48,10 @@ HfConfig HfConfig::read(const std::filesystem::path& file) {
   std::ifstream in(file, std::ios::binary);
   const std::string text = rest_of(in);
   if (in.bad()) fail(Exit::Model, file.string(), ": cannot be read");
+  return parse(text, file.string());
+}
+
+HfConfig HfConfig::parse(const std::string& text, const std::string& where) {
   auto json = std::make_shared<Json>();
   try {
     const auto limit_depth = [](int depth, nlohmann::json::parse_event_t, nlohmann::json&) {
@@ -56,12 +60,12 @@ HfConfig HfConfig::read(const std::filesystem::path& file) {
     };
     json->value = nlohmann::json::parse(text, limit_depth);
   } catch (const Error& problem) {
-    fail(Exit::Model, file.string(), ": is not valid JSON: ", problem.what());
+    fail(Exit::Model, where, ": is not valid JSON: ", problem.what());
   } catch (const nlohmann::json::exception&) {
-    fail(Exit::Model, file.string(), ": is not valid JSON: ", json_problem(text));
+    fail(Exit::Model, where, ": is not valid JSON: ", json_problem(text));
   }
-  if (!json->value.is_object()) fail(Exit::Model, file.string(), ": is not a JSON object");
-  return HfConfig(std::move(json), file.string());
+  if (!json->value.is_object()) fail(Exit::Model, where, ": is not a JSON object");
+  return HfConfig(std::move(json), where);
 }
 
 bool HfConfig::mentions(std::string_view key) const { return json_->value.contains(key); }

@@ -16,6 +16,8 @@ namespace skald {
 class HfConfig {
  public:
   static HfConfig read(const std::filesystem::path& file);  // throws Error(Exit::Model)
+  // The same from a text in memory; `where` names it in messages.
+  static HfConfig parse(const std::string& text, const std::string& where);
 
   bool mentions(std::string_view key) const;
   bool has(std::string_view key) const;  // mentions it, and the value is not null

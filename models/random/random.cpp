@@ -92,6 +92,7 @@ const std::vector<Mix>& all_mixes() {
 template <class Table>
 auto names(const Table& table) {
   std::vector<std::string_view> all;
+  all.reserve(std::size(table));
   for (const auto& row : table) all.push_back(row.name);
   return all;
 }

@@ -104,15 +104,6 @@ void set_rope(ModelConfig& c, const RopeConfig& rope, std::string_view where) {
   c.short_context = std::min(rope.short_context(), c.context);
 }
 
-void refuse_quantized(const HfConfig& config, std::string_view read) {
-  if (!config.has("quantization_config")) return;
-  const HfConfig object = config.object("quantization_config");
-  if (!read.empty() && object.text_or("quant_method", "") == read) return;
-  fail(Exit::Model, config.where(),
-       ": the weights are quantized by another tool ('quantization_config'), which skald does not "
-       "read; use the original model or a GGUF");
-}
-
 void refuse_other_values(const HfConfig& config, std::initializer_list<OnlyValue> values) {
   for (const auto& [key, expected] : values) {
     const std::string value = config.text_or(key, expected);
@@ -123,7 +114,6 @@ void refuse_other_values(const HfConfig& config, std::initializer_list<OnlyValue
 }
 
 HfConfig text_part(const HfConfig& file) {
-  refuse_quantized(file);
   return file.has("text_config") ? file.object("text_config") : file;
 }
 
@@ -133,7 +123,6 @@ bool text_part_is_tied(const HfConfig& file) {
 }
 
 ModelConfig read_common_hf(const HfConfig& config, const HfDefaults& defaults) {
-  refuse_quantized(config, defaults.quant_method);
   ModelConfig c;
   c.architecture = config.text("model_type");
   c.layers = static_cast<int>(config.integer("num_hidden_layers", 1, kMostLayers));

@@ -30,13 +30,9 @@ struct HfDefaults {
   // The factors and caps (kFactors in config.cpp) that the family itself reads. Any other factor or
   // cap that would change the result is an error.
   std::span<const std::string_view> reads = {};
-  std::string_view quant_method =
-      {};  // of quantization_config, where the family reads such weights
 };
 
 ModelConfig read_common_hf(const HfConfig& config, const HfDefaults& defaults = {});
-// Throws if another tool quantized the model by another method than `read`.
-void refuse_quantized(const HfConfig& config, std::string_view read = {});
 // Throws if a key has another value than the one that the family computes with.
 struct OnlyValue {
   std::string_view key, value;

@@ -34,9 +34,9 @@ void set_window_rope(double base, std::string_view where, ModelConfig& c) {
 }  // namespace
 
 std::vector<int> windows_by_period(int layers, int window, int64_t period) {
-  std::vector<int> windows;
+  std::vector<int> windows(static_cast<size_t>(layers));
   for (int layer = 0; layer < layers; ++layer) {
-    windows.push_back((layer + 1) % period == 0 ? 0 : window);
+    windows[static_cast<size_t>(layer)] = (layer + 1) % period == 0 ? 0 : window;
   }
   return windows;
 }
@@ -60,6 +60,7 @@ std::vector<int> gguf_windows(const GgufFile& file, int layers, int window, int 
          " values, expected one for each of ", layers, " layers");
   }
   std::vector<int> windows;
+  windows.reserve(windowed.size());
   for (const bool has : windowed) windows.push_back(has ? window : 0);
   return windows;
 }

@@ -1,0 +1,34 @@
+// Bit-exact conversions of 8-bit floats.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/base/half.h"
+
+namespace skald {
+
+// E4M3 without infinities (OCP "FN"): 1 sign, 4 exponent bits with bias 7, 3 mantissa bits. The
+// largest is 448; 0x7f and 0xff are NaN.
+inline float e4m3_to_f32(uint8_t bits) {
+  const uint32_t sign = uint32_t{bits & 0x80u} << 24;
+  const uint32_t exponent = bits >> 3 & 15, mantissa = bits & 7u;
+  if ((bits & 0x7f) == 0x7f) return bits_to_f32(sign | 0x7fc00000u);
+  if (exponent == 0) {  // subnormal: mantissa * 2^-9
+    return bits_to_f32(sign | f32_to_bits(static_cast<float>(mantissa) * 0x1p-9f));
+  }
+  return bits_to_f32(sign | (exponent + 120) << 23 | mantissa << 20);
+}
+
+// E8M0: 2^(bits - 127); 255 is NaN.
+inline float e8m0_to_f32(uint8_t bits) {
+  if (bits == 255) return bits_to_f32(0x7fc00000u);
+  return bits_to_f32(bits == 0 ? 0x00400000u : uint32_t{bits} << 23);
+}
+
+// E2M1: 0 0.5 1 1.5 2 3 4 6, bit 3 is the sign.
+inline float e2m1_to_f32(int code) {
+  constexpr float kValues[] = {0, 0.5F, 1, 1.5F, 2, 3, 4, 6};
+  return code & 8 ? -kValues[code & 7] : kValues[code & 7];
+}
+
+}  // namespace skald

@@ -1,0 +1,111 @@
+// FP4 (E2M1) with scales of 16 or 32 columns: bytes of two columns, the first in the low half.
+#include <cstring>
+
+#include "engine/base/error.h"
+#include "engine/base/float8.h"
+#include "engine/quant/code_bytes.h"
+#include "engine/quant/formats/mxfp4.h"
+#include "models/checkpoints/matrices.h"
+
+namespace skald {
+namespace {
+
+constexpr int64_t kNvGroup = 16;
+
+int code_at(const std::byte* row, int64_t col) {
+  return static_cast<int>(row[col / 2]) >> (col % 2 * 4) & 15;
+}
+
+// weight = number × (scale of 16 columns × or ÷ the matrix's scale)
+class Nvfp4Rows final : public FloatRows {
+ public:
+  struct Scales {
+    Numbers of_groups;
+    float of_matrix = 1;
+    bool divides = false;
+  };
+  Nvfp4Rows(const Part& codes, const Scales& scales) : codes_(codes.bytes), scales_(scales) {}
+
+  void read_row(int64_t row, std::span<float> out) const override {
+    const int64_t cols = std::ssize(out);
+    const std::byte* from = codes_.data() + row * cols / 2;
+    float scale = 0;
+    for (size_t i = 0; i < out.size(); ++i) {
+      const auto col = static_cast<int64_t>(i);
+      if (col % kNvGroup == 0) {
+        const float group = scales_.of_groups.at((row * cols + col) / kNvGroup);
+        scale = scales_.divides ? group / scales_.of_matrix : group * scales_.of_matrix;
+      }
+      out[i] = e2m1_to_f32(code_at(from, col)) * scale;
+    }
+  }
+
+ private:
+  std::span<const std::byte> codes_;
+  Scales scales_;
+};
+
+QuantizedMatrix make_nvfp4(const Parts& parts, const Part& codes, std::string_view of_matrix,
+                           bool divides, DType plain) {
+  const int64_t rows = codes.shape[0], cols = codes.shape[1] * 2;
+  if (cols % kNvGroup != 0) refuse_part(codes, "whole groups of 16 columns");
+  const Part& groups = parts.get("weight_scale", {"F8_E4M3"}, {rows, cols / kNvGroup});
+  const Part* matrix = parts.find(of_matrix);
+  const bool scalar = matrix && matrix->shape.empty();
+  const Part& one = scalar ? parts.get(of_matrix, {"F32"}, {}) : parts.get(of_matrix, {"F32"}, {1});
+  const Nvfp4Rows::Scales scales{Numbers(groups), Numbers(one).at(0), divides};
+  return plain_rows(std::make_unique<Nvfp4Rows>(codes, scales), rows, cols, plain);
+}
+
+class Mxfp4Rows final : public RowReader {
+ public:
+  Mxfp4Rows(const Part& codes, const Part& scales, int64_t blocks)
+      : codes_(codes.bytes.data()), scales_(scales.bytes.data()), blocks_(blocks) {}
+
+  void read_row(int64_t row, std::byte* out) const override {
+    constexpr int kElems = BlockMXFP4::kElems;
+    for (int64_t i = row * blocks_; i < (row + 1) * blocks_; ++i, out += sizeof(BlockMXFP4)) {
+      const std::byte* from = codes_ + i * (kElems / 2);
+      BlockMXFP4 block;
+      block.exponent = static_cast<uint8_t>(scales_[i]);
+      for (int j = 0; j < kElems / 2; ++j) {
+        block.q[j] = nibble_byte<kElems / 2>([&](int col) { return code_at(from, col); }, j);
+      }
+      std::memcpy(out, &block, sizeof block);
+    }
+  }
+
+ private:
+  const std::byte *codes_, *scales_;
+  int64_t blocks_;
+};
+
+}  // namespace
+
+QuantizedMatrix nvfp4_packed_matrix(const Parts& parts, const QuantMethod& method) {
+  parts.refuse_others({"weight_packed", "weight_scale", "weight_global_scale"});
+  const Part& codes = parts.get("weight_packed", {"U8"}, {kAny, kAny});
+  return make_nvfp4(parts, codes, "weight_global_scale", true, method.plain);
+}
+
+QuantizedMatrix nvfp4_matrix(const Parts& parts, const QuantMethod& method) {
+  parts.refuse_others({"weight", "weight_scale", "weight_scale_2"});
+  const Part& codes = parts.get("weight", {"U8"}, {kAny, kAny});
+  return make_nvfp4(parts, codes, "weight_scale_2", false, method.plain);
+}
+
+QuantizedMatrix mxfp4_matrix(const Parts& parts, const QuantMethod&) {
+  parts.refuse_others({"weight_packed", "weight_scale"});
+  const Part& codes = parts.get("weight_packed", {"U8"}, {kAny, kAny});
+  const int64_t rows = codes.shape[0], cols = codes.shape[1] * 2;
+  if (cols % BlockMXFP4::kElems != 0) refuse_part(codes, "whole groups of 32 columns");
+  const int64_t blocks = cols / BlockMXFP4::kElems;
+  const Part& scales = parts.get("weight_scale", {"U8", "F8_E8M0"}, {rows, blocks});
+  for (int64_t i = 0; i < rows * blocks; ++i) {
+    if (scales.bytes[static_cast<size_t>(i)] != std::byte{255}) continue;
+    refuse_part(scales, concat("exponents up to 254, but number ", i, " is 255 (not a number)"));
+  }
+  return {DType::MXFP4, rows, cols, std::make_unique<Mxfp4Rows>(codes, scales, blocks)};
+}
+
+}  // namespace skald

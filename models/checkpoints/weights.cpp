@@ -1,0 +1,157 @@
+#include "models/checkpoints/weights.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "engine/base/error.h"
+#include "engine/base/printable.h"
+#include "models/checkpoints/matrices.h"
+#include "models/files/made_weights.h"
+
+namespace skald {
+namespace {
+
+constexpr std::string_view kWeight = "weight";
+// What a matrix's parts are called after its module's name. A longer one stands before those that
+// it ends with.
+constexpr std::string_view kKinds[] = {"weight.absmax",
+                                       "weight.quant_map",
+                                       "weight.nested_absmax",
+                                       "weight.nested_quant_map",
+                                       "weight.quant_state.bitsandbytes__nf4",
+                                       "weight.quant_state.bitsandbytes__fp4",
+                                       "qweight",
+                                       "qzeros",
+                                       "scales",
+                                       "g_idx",
+                                       "weight_packed",
+                                       "weight_scale",
+                                       "weight_scale_2",
+                                       "weight_scale_inv",
+                                       "weight_global_scale",
+                                       "weight_zero_point",
+                                       "weight_shape",
+                                       "weight_g_idx",
+                                       "pre_quant_scale",
+                                       "SCB",
+                                       kWeight};
+
+// A tensor's name before and after the dot that begins its kind; no kind: it is no part.
+struct PartName {
+  std::string_view module, kind;
+};
+
+PartName split(std::string_view name) {
+  for (const std::string_view kind : kKinds) {
+    if (!name.ends_with(kind)) continue;
+    const size_t rest = name.size() - kind.size();
+    if (rest > 0 && name[rest - 1] == '.') return {name.substr(0, rest - 1), kind};
+  }
+  return {name, {}};
+}
+
+Part part_of(const RawTensor& raw) { return {raw.name, raw.type, raw.shape, raw.bytes, raw.file}; }
+
+Part part_of(const Tensor& tensor) {
+  const TensorView& view = tensor.view;
+  return {tensor.name,
+          std::string(info(view.type).safetensors),
+          tensor.shape,
+          {view.data, static_cast<size_t>(view.bytes())},
+          tensor.file};
+}
+
+QuantizedMatrix packed_matrix(const Parts& parts, const QuantMethod& method) {
+  if (parts.find("weight_global_scale")) return nvfp4_packed_matrix(parts, method);
+  const Part* packed = parts.find("weight_packed");
+  return packed->type == "U8" ? mxfp4_matrix(parts, method) : packed_int_matrix(parts, method);
+}
+
+QuantizedMatrix matrix_of(const Parts& parts, const QuantMethod& method) {
+  const Part* weight = parts.find(kWeight);
+  switch (method.tool) {
+    case QuantTool::Gptq:
+      return gptq_matrix(parts, method);
+    case QuantTool::Awq:
+      return awq_matrix(parts, method);
+    case QuantTool::Fp8:
+      return fp8_matrix(parts, method);
+    case QuantTool::ModelOpt:
+      return parts.find("weight_scale_2") ? nvfp4_matrix(parts, method) : fp8_matrix(parts, method);
+    case QuantTool::BitsAndBytes:
+      return parts.find("SCB") ? row_int8_matrix(parts, method) : table4_matrix(parts, method);
+    case QuantTool::CompressedTensors:
+      break;
+  }
+  if (parts.find("weight_packed")) return packed_matrix(parts, method);
+  return weight && weight->type == "I8" ? int8_matrix(parts, method) : fp8_matrix(parts, method);
+}
+
+class CheckpointWeights final : public DescribedWeights {
+ public:
+  CheckpointWeights(std::shared_ptr<const SafetensorsFile> file, const QuantMethod& method)
+      : DescribedWeights(file->path(), file) {
+    std::map<std::string, Parts, std::less<>> matrices;
+    const auto add_part = [&](Part part) {
+      const auto [module, kind] = split(part.name);
+      const auto at = matrices.try_emplace(std::string(module), concat(module, ".", kWeight)).first;
+      at->second.add(std::string(kind), std::move(part));
+    };
+    for (const RawTensor& raw : file->raw_tensors()) {
+      if (split(raw.name).kind.empty()) refuse_raw(raw);
+      add_part(part_of(raw));
+    }
+    for (const Tensor& tensor : file->tensors()) {
+      const std::string_view kind = split(tensor.name).kind;
+      if (!kind.empty() && kind != kWeight) add_part(part_of(tensor));
+    }
+    for (const Tensor& tensor : file->tensors()) {
+      const auto [module, kind] = split(tensor.name);
+      if (!kind.empty() && kind != kWeight) continue;
+      const auto found = kind.empty() ? matrices.end() : matrices.find(module);
+      if (found == matrices.end()) {
+        add(tensor);
+      } else {
+        found->second.add(std::string(kWeight), part_of(tensor));  // refused: it is not packed
+      }
+    }
+    for (const auto& [module, parts] : matrices) add_matrix(parts, method);
+  }
+
+ private:
+  void add_matrix(const Parts& parts, const QuantMethod& method) {
+    QuantizedMatrix matrix = matrix_of(parts, method);
+    Tensor tensor{parts.matrix(), {matrix.rows, matrix.cols}, {}, parts.any().file};
+    tensor.view.type = matrix.type;
+    tensor.view.rows = matrix.rows;
+    tensor.view.cols = matrix.cols;
+    tensor.view.row_bytes = tensor.view.own_row_bytes();
+    tensor.view.reader = matrix.reader.get();
+    readers_.push_back(std::move(matrix.reader));
+    add(std::move(tensor));
+  }
+
+  std::vector<std::unique_ptr<RowReader>> readers_;
+};
+
+}  // namespace
+
+TensorRename part_names(TensorRename whole) {
+  return [whole = std::move(whole)](std::string_view name) -> std::string {
+    const auto [module, kind] = split(name);
+    if (kind.empty() || kind == kWeight) return whole(name);
+    std::string matrix = whole(concat(module, ".", kWeight));
+    if (!matrix.ends_with(concat(".", kWeight))) return "";
+    matrix.resize(matrix.size() - kWeight.size());
+    return matrix + std::string(kind);
+  };
+}
+
+std::shared_ptr<const WeightFile> quantized_weights(std::shared_ptr<const SafetensorsFile> file,
+                                                    const QuantMethod& method) {
+  return std::make_shared<const CheckpointWeights>(std::move(file), method);
+}
+
+}  // namespace skald

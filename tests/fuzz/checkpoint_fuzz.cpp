@@ -1,0 +1,34 @@
+// The safetensors of a quantized checkpoint: its matrices by each method, and every row.
+#include <vector>
+
+#include "engine/base/error.h"
+#include "models/checkpoints/weights.h"
+#include "tests/fuzz/driver.h"
+#include "tests/fuzz/memory_file.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace skald;
+  constexpr int64_t kMostRow = 1 << 20;  // numbers: a wider row only takes longer
+  const MemoryFile file(data, size);
+  const auto same = [](std::string_view name) { return std::string(name); };
+  for (const QuantTool tool : {QuantTool::Gptq, QuantTool::Awq, QuantTool::CompressedTensors,
+                               QuantTool::Fp8, QuantTool::ModelOpt, QuantTool::BitsAndBytes}) {
+    for (const int bits : {3, 4, 8}) {
+      const QuantMethod method{.tool = tool, .where = "fuzz", .bits = {bits}, .group = 32};
+      try {
+        const auto weights = quantized_weights(
+            open_safetensors(file.path(), part_names(same), RawTensors::Kept), method);
+        std::vector<std::byte> row;
+        for (const Tensor& tensor : weights->tensors()) {
+          if (!tensor.view.reader || tensor.view.cols > kMostRow) continue;
+          row.resize(static_cast<size_t>(tensor.view.own_row_bytes()));
+          for (const int64_t at : {int64_t{0}, tensor.view.rows / 2, tensor.view.rows - 1}) {
+            tensor.view.copy_row(at, row.data());
+          }
+        }
+      } catch (const Error&) {
+      }
+    }
+  }
+  return 0;
+}
