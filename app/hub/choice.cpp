@@ -199,6 +199,8 @@ std::vector<std::string> folder_files(std::span<const std::string> files) {
   constexpr std::string_view kSmall[] = {"config.json",
                                          "generation_config.json",
                                          "hf_quant_config.json",
+                                         "quantize_config.json",
+                                         "quant_config.json",
                                          "tokenizer.json",
                                          "tokenizer.model",
                                          "vocab.json",

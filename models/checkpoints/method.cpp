@@ -172,6 +172,32 @@ HfConfig holder(const HfConfig& config) {
   return inner ? config.object(kText) : config;
 }
 
+struct Found {
+  HfConfig quantization;
+  std::string method;
+};
+
+// Tools had files of their own for it before config.json had a place.
+std::optional<Found> find_in_files(const fs::path& folder) {
+  constexpr struct {
+    std::string_view file, method;
+  } kFiles[] = {{"hf_quant_config.json", "modelopt"},
+                {"quantize_config.json", "gptq"},
+                {"quant_config.json", "awq"}};
+  for (const auto& [name, method] : kFiles) {
+    const fs::path file = folder / name;
+    if (!fs::exists(file)) continue;
+    HfConfig quantization = HfConfig::read(file);
+    if (method == "modelopt") {
+      quantization = quantization.object("quantization");
+      if (!quantization.has("quant_algo")) continue;  // only its cache is quantized
+    }
+    std::string said = quantization.text_or("quant_method", method);
+    return Found{std::move(quantization), std::move(said)};
+  }
+  return std::nullopt;
+}
+
 std::string method_of(const HfConfig& quantization) {
   // The first files of bitsandbytes do not name their method.
   const bool unnamed =
@@ -180,30 +206,32 @@ std::string method_of(const HfConfig& quantization) {
                  : quantization.text("quant_method");
 }
 
+std::optional<Found> find_quantization(const HfConfig& config, const fs::path& folder) {
+  const HfConfig outer = holder(config);
+  if (!outer.has(kKey)) return find_in_files(folder);
+  HfConfig quantization = outer.object(kKey);
+  std::string method = method_of(quantization);
+  return Found{std::move(quantization), std::move(method)};
+}
+
+const Reader* find_reader(std::string_view method) {
+  const auto* found = std::find_if(std::begin(kReaders), std::end(kReaders),
+                                   [&](const Reader& each) { return each.method == method; });
+  return found == std::end(kReaders) ? nullptr : found;
+}
+
 }  // namespace
 
 std::optional<QuantMethod> read_quant_method(const HfConfig& config, const fs::path& folder,
                                              std::string_view own) {
   QuantMethod out;
   out.plain = plain_type(config);
-  const HfConfig outer = holder(config);
-  if (!outer.has(kKey)) {
-    const fs::path file = folder / "hf_quant_config.json";
-    if (!fs::exists(file)) return std::nullopt;
-    const HfConfig quantization = HfConfig::read(file).object("quantization");
-    if (!quantization.has("quant_algo")) return std::nullopt;  // only its cache is quantized
-    out.tool = QuantTool::ModelOpt;
-    out.name = "modelopt";
-    out.where = quantization.where();
-    read_modelopt(quantization, out);
-    return out;
-  }
-  const HfConfig quantization = outer.object(kKey);
-  const std::string method = method_of(quantization);
+  const std::optional<Found> found = find_quantization(config, folder);
+  if (!found) return std::nullopt;
+  const auto& [quantization, method] = *found;
   if (!own.empty() && method == own) return std::nullopt;
-  const auto* reader = std::find_if(std::begin(kReaders), std::end(kReaders),
-                                    [&](const Reader& each) { return each.method == method; });
-  if (reader == std::end(kReaders)) {
+  const Reader* reader = find_reader(method);
+  if (!reader) {
     std::string known;
     for (const Reader& each : kReaders) known += concat(known.empty() ? "" : ", ", each.method);
     refuse(quantization, "quant_method", method, known);

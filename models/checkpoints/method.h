@@ -30,7 +30,8 @@ struct QuantMethod {
           block_cols = 0;  // the block of an FP8 scale; 0: the scales have no blocks
 };
 
-// Reads quantization_config, or ModelOpt's hf_quant_config.json in `folder`. Empty: the model is
+// Reads quantization_config, or the file that a tool writes in its place: hf_quant_config.json,
+// quantize_config.json (GPTQ), quant_config.json (AWQ). Empty: the model is
 // not quantized, or by the method `own`, which its family reads itself. Throws an Error that names
 // the key if the weights mean something that skald does not read.
 std::optional<QuantMethod> read_quant_method(const HfConfig& config,

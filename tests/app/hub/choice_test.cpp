@@ -98,6 +98,7 @@ TEST_CASE(
                        "config.json",
                        "consolidated.safetensors",
                        "generation_config.json",
+                       "hf_quant_config.json",
                        "model-00001-of-00002.safetensors",
                        "model-00002-of-00002.safetensors",
                        "model.safetensors.index.json",
@@ -107,7 +108,8 @@ TEST_CASE(
                        "tokenizer.json",
                        "additional_chat_templates/tools.jinja"};
   CHECK(folder_files(files) == Names{"additional_chat_templates/tools.jinja", "config.json",
-                                     "generation_config.json", "model-00001-of-00002.safetensors",
+                                     "generation_config.json", "hf_quant_config.json",
+                                     "model-00001-of-00002.safetensors",
                                      "model-00002-of-00002.safetensors",
                                      "model.safetensors.index.json", "tokenizer.json"});
   CHECK(

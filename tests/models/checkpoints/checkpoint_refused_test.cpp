@@ -56,6 +56,29 @@ TEST_CASE("a quantization that is not understood is an error that names its key"
   }
 }
 
+TEST_CASE("the file that a tool writes beside config.json is read where the latter says nothing") {
+  for (const auto& [name, file] : {std::pair{"gptq4", "quantize_config.json"},
+                                   {"awq4", "quant_config.json"},
+                                   {"modelopt-fp8", "hf_quant_config.json"}}) {
+    CAPTURE(name);
+    TempFolder temp;
+    const auto folder = copy_checkpoint(temp, name, {{"quantization_config", "erase"}});
+    const Json config = read_json(checkpoints() / name / "config.json");
+    Json own = config["quantization_config"];
+    own.erase("quant_method");
+    if (own.contains("version") && !own.contains("w_bit")) {  // as AutoAWQ wrote it
+      own = {{"w_bit", 4}, {"q_group_size", 32}, {"zero_point", true}, {"version", "GEMM"}};
+    }
+    if (!std::filesystem::exists(folder / file)) temp.write(concat("m/", file), own.dump());
+    const OpenedModel opened = open_model(folder);
+    const OpenedModel expected = open_model(checkpoints() / name);
+    CHECK(opened.quantized_by == expected.quantized_by);
+    const char* matrix = "blk.0.ffn_down.weight";
+    CHECK((decoded(*opened.model.weights->find(matrix)) ==
+           decoded(*expected.model.weights->find(matrix))));
+  }
+}
+
 // What may be missing: parts without which the matrix is the same.
 bool may_miss(const std::string& tensor) {
   return tensor.ends_with("g_idx") || tensor.ends_with("input_scale") ||
