@@ -11,6 +11,7 @@
 #include "app/files/atomic_file.h"
 #include "app/files/folder.h"
 #include "app/files/json.h"
+#include "app/files/write.h"
 #include "app/hub/choice.h"
 #include "app/hub/text.h"
 #include "engine/base/error.h"
@@ -146,6 +147,7 @@ void CachedRepository::link(const std::string& commit, const std::string& file,
     fail(Exit::Failed, printable(place.string()), ": the link cannot be made: ", error.message(),
          "; set HF_HOME to a disk whose file system has links");
   }
+  sync_folder_of(place);
 }
 
 void CachedRepository::write_ref(const std::string& revision, const std::string& commit) const {

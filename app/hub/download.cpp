@@ -39,6 +39,7 @@ struct File {
   bool writes = false;
   std::vector<std::pair<int64_t, std::string>> arrived;  // offset and bytes, for the writer
   int64_t written = 0;                                   // what the writer had at last
+  int64_t here = 0;        // bytes that are written or wait for bytes before them
   int64_t asked = 0;       // the parts before this byte have been given out
   int64_t round = 0;       // counts how often the file began again: parts of older rounds are void
   int in_work = 0;         // parts that threads have
@@ -106,7 +107,7 @@ class Work {
     state.pause = pause_;
     for (const File& file : files_) {
       if (file.state == File::State::Done) state.bytes += file.remote->size;
-      if (file.state == File::State::Open) state.bytes += file.written;
+      if (file.state == File::State::Open) state.bytes += file.here;
       const bool open = file.state == File::State::Open;
       if (state.file.empty() && (open || file.state == File::State::Opening)) {
         state.file = file.remote->name;
@@ -163,8 +164,15 @@ class Work {
     return {};
   }
 
+  // Parts that come before their turn are lost if the download is stopped, so the first ones are
+  // small.
+  int64_t part_bytes(const File& file) const {
+    constexpr int64_t kFewest = 1 << 20;
+    return std::min(download_.settings.part_bytes, std::max(kFewest, file.asked / 16));
+  }
+
   std::optional<Part> part_of(File& file) const {
-    const int64_t size = file.remote->size, bytes = download_.settings.part_bytes;
+    const int64_t size = file.remote->size, bytes = part_bytes(file);
     if (file.state != File::State::Open || file.asked >= size) return {};
     if (file.no_ranges && file.in_work > 0) return {};
     if (file.asked - file.written >= kPartsAhead * bytes) return {};
@@ -205,7 +213,7 @@ class Work {
       file.writer = std::make_unique<BlobWriter>(download_.cached, *file.remote, *std::move(lock),
                                                  [this] { return stopping_.load(); });
       guard.lock();
-      file.asked = file.written = file.writer->written();
+      file.asked = file.here = file.written = file.writer->written();
       file.state = File::State::Open;
       // An empty file, or one that only lacked its name, has no part to fetch.
       if (file.writer->has_all()) write(file, guard);
@@ -219,6 +227,7 @@ class Work {
     File& file = *part.file;
     if (file.round != part.round || file.state != File::State::Open) return false;
     const int64_t offset = std::exchange(part.next, part.next + std::ssize(bytes));
+    file.here += std::ssize(bytes);
     file.arrived.emplace_back(offset, std::move(bytes));
     if (!file.writes) write(file, guard);
     changed_.notify_all();
@@ -245,7 +254,7 @@ class Work {
   }
 
   void begin_again(File& file) {
-    file.asked = file.written;
+    file.asked = file.here = file.written;
     file.arrived.clear();
     ++file.round;
   }

@@ -270,13 +270,15 @@ std::string pull_command(const std::string& name) {
   return "skald pull " + printable(name);
 }
 
-fs::path offer_pull(const std::string& name, bool offline) {
+fs::path offer_pull(const std::string& name, const std::string& meant, bool offline) {
   if (offline || !can_ask() || pull_command(name).empty()) return {};
   HubSettings settings = hub_settings();
   if (settings.offline) return {};
   const std::string hub = host_of(settings.endpoint);
-  const std::string question = concat(printable(name), " is not on this machine. Pull it from ",
-                                      printable(hub.substr(hub.find("://") + 3)), "?");
+  const std::string question =
+      concat(printable(name), " is not on this machine",
+             meant.empty() ? "" : concat(", '", printable(meant), "' is"), ". Pull it from ",
+             printable(hub.substr(hub.find("://") + 3)), "?");
   if (!ask(question)) return {};
   return pull_now(name, std::move(settings), {});
 }

@@ -37,7 +37,8 @@ std::filesystem::path pull_if_missing(const std::string& name, bool offline);
 std::string pull_command(const std::string& name);
 
 // For -m NAME of a model that is not on this machine: on a terminal asks whether to pull it, and
-// does. Empty: not asked, or the answer was no.
-std::filesystem::path offer_pull(const std::string& name, bool offline);
+// does. `meant`: a model with a similar name that is here, or empty. The result is empty if nothing
+// was asked, or if the answer was no.
+std::filesystem::path offer_pull(const std::string& name, const std::string& meant, bool offline);
 
 }  // namespace skald

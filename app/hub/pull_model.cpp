@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "app/hub/pull.h"
+#include "app/hub/reference.h"
 #include "app/hub/text.h"
 #include "app/program/command.h"
 #include "app/program/commands.h"
@@ -11,6 +12,7 @@
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 #include "engine/base/size_text.h"
+#include "models/convert/quant_mix.h"
 #include "models/open.h"
 #include "models/text/chat_templates.h"
 
@@ -85,11 +87,15 @@ void add_pull(Command& program) {
       {"skald pull llama3.2:1b", "skald pull Qwen/Qwen3-8B-GGUF:Q8_0",
        "skald pull -y Qwen/Qwen2.5-7B-Instruct", "HF_TOKEN=hf_… skald pull google/gemma-3-4b-it"});
   auto flags = std::make_shared<PullFlags>();
-  command.word("name", "NAME[:TYPE]", flags->name).check(not_empty());
-  command.option("--type", flags->type, "Same as :TYPE, the type of a GGUF file, such as q8_0")
-      .type_name("TYPE")
-      .check(not_empty())
-      .group("Model");
+  const std::vector<std::string_view> names = short_names(), types = quant_mix_names();
+  command.suggest(command.word("name", "NAME[:TYPE]", flags->name).check(not_empty()),
+                  {names.begin(), names.end()});
+  command.suggest(
+      command.option("--type", flags->type, "Same as :TYPE, the type of a GGUF file, such as q8_0")
+          .type_name("TYPE")
+          .check(not_empty())
+          .group("Model"),
+      {types.begin(), types.end()});
   command.option("--revision", flags->revision, "Take this branch, tag or commit [main]")
       .type_name("REVISION")
       .check(not_empty())

@@ -142,7 +142,26 @@ std::optional<HubReference> parse_short_name(std::string_view text) {
   return {};
 }
 
+// Throws if the text is a short name with a size that the name does not have.
+void check_size(std::string_view text) {
+  const size_t colon = text.find(':');
+  if (colon == text.npos) return;
+  const std::string name = lower(text.substr(0, colon)), tag = lower(text.substr(colon + 1));
+  const std::string size = tag.substr(0, tag.find('-'));
+  const bool is_size = size.size() > 1 && (size.back() == 'b' || size.back() == 'm') &&
+                       size.find_first_not_of("0123456789.x") == size.size() - 1;
+  std::string sizes;
+  for (const ShortName& one : kShortNames) {
+    if (one.name != name) continue;
+    if (one.size == size) return;
+    sizes += concat(sizes.empty() ? "" : ", ", one.size);
+  }
+  if (!is_size || sizes.empty()) return;
+  fail(Exit::Usage, "'", printable(text), "': ", name, " has no size ", size, "; it has ", sizes);
+}
+
 HubReference remote_reference(std::string_view text) {
+  check_size(text);
   if (auto known = parse_short_name(text)) return *known;
   const auto found = parse_reference(text);
   if (found && found->has_owner()) return *found;

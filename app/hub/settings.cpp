@@ -1,6 +1,10 @@
 #include "app/hub/settings.h"
 
+#include <pwd.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <cstdlib>
 #include <fstream>
@@ -28,8 +32,28 @@ std::string first_of(std::initializer_list<const char*> names) {
   return "";
 }
 
+// Services and containers may start a program without HOME.
+std::string home_folder() {
+  std::string home = environment("HOME");
+  if (!home.empty()) return home;
+  struct passwd entry = {}, *found = nullptr;
+  std::array<char, 4096> text;
+  if (::getpwuid_r(::getuid(), &entry, text.data(), text.size(), &found) == 0 && found) {
+    home = entry.pw_dir;
+  }
+  return home;
+}
+
+// A path of a variable. As in Hugging Face's own tools, "~" is the home folder: no shell replaces
+// it where the variable is set in a file.
+fs::path path_of(const char* variable) {
+  const std::string path = environment(variable), home = home_folder();
+  const bool at_home = path == "~" || path.starts_with("~/");
+  return at_home && !home.empty() ? fs::path(home + path.substr(1)) : fs::path(path);
+}
+
 fs::path hub_home() {
-  if (const std::string home = environment("HF_HOME"); !home.empty()) return home;
+  if (const fs::path home = path_of("HF_HOME"); !home.empty()) return home;
   return user_cache_folder() / "huggingface";
 }
 
@@ -41,8 +65,8 @@ bool is_true(std::string_view text) {
 std::string find_token() {
   std::string token = first_of({"HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"}), from = "HF_TOKEN";
   if (token.empty()) {
-    const std::string named = environment("HF_TOKEN_PATH");
-    const fs::path file = named.empty() ? hub_home() / "token" : fs::path(named);
+    const fs::path named = path_of("HF_TOKEN_PATH");
+    const fs::path file = named.empty() ? hub_home() / "token" : named;
     std::ifstream in(file, std::ios::binary);
     token = rest_of(in);
     from = file.string();
@@ -74,14 +98,16 @@ std::string find_certificates() {
 }  // namespace
 
 fs::path user_cache_folder() {
-  const std::string xdg = environment("XDG_CACHE_HOME"), home = environment("HOME");
+  const std::string xdg = environment("XDG_CACHE_HOME"), home = home_folder();
   if (!xdg.empty()) return xdg;
   return home.empty() ? fs::path() : fs::path(home) / ".cache";
 }
 
 fs::path hub_cache_folder() {
-  const std::string named = first_of({"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"});
-  return named.empty() ? hub_home() / "hub" : fs::path(named);
+  for (const char* variable : {"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"}) {
+    if (const fs::path named = path_of(variable); !named.empty()) return named;
+  }
+  return hub_home() / "hub";
 }
 
 std::string checked_endpoint(std::string text) {

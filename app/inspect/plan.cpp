@@ -108,16 +108,19 @@ Model in_type(const PlanFlags& flags, const Planned& planned, std::string_view t
   return model;
 }
 
-// The types that make the model fit, the largest weights first. Empty if none does, or if the
+// The types that make the model fit, the largest weights first: in memory, or, if none does so and
+// the model itself does not fit at all, with weights on the host. Empty if none does, or if the
 // model's weights are quantized already.
 std::vector<FittingType> fitting_types(const PlanFlags& flags, const Planned& planned,
-                                       const Target& target, const RunOptions& options) {
+                                       const Target& target, const RunOptions& options,
+                                       bool on_host) {
   std::vector<FittingType> all;
   for (const std::string_view type : planned.path.empty() ? random_types() : quant_mix_names()) {
     try {
       const MemoryPlan plan = target.plan(in_type(flags, planned, type), options);
-      if (!fits_in_memory(plan)) continue;
-      all.push_back({std::string(type), weight_bytes(plan), plan.needed(), plan.most_context});
+      if (on_host ? !plan.fits() || !plan.fits_host() : !fits_in_memory(plan)) continue;
+      all.push_back(
+          {std::string(type), weight_bytes(plan), plan.needed(), plan.most_context, plan.host()});
     } catch (const Error& error) {
       if (error.code() != Exit::Usage) throw;
     }
@@ -146,7 +149,13 @@ int plan(PlanFlags& flags) {
   report.memory = target.plan(model, options);
   report.cpu_helps = !options.gpu_alone && !options.reproducible &&
                      options.host_memory != HostMemoryKind::Pageable;
-  if (!fits_in_memory(report.memory)) report.types = fitting_types(flags, planned, target, options);
+  if (!fits_in_memory(report.memory)) {
+    report.types = fitting_types(flags, planned, target, options, false);
+    const bool fits = report.memory.fits() && report.memory.fits_host();
+    if (report.types.empty() && !fits) {
+      report.types = fitting_types(flags, planned, target, options, true);
+    }
+  }
   if (flags.kernels) {
     if (!target.cuda) fail(Exit::Usage, "--kernels needs a GPU; add --device cuda or --gpu");
     report.kernel_rows.assign(std::begin(kKernelRows), std::end(kKernelRows));

@@ -21,8 +21,16 @@ bool is_text_or_null(const Json& object, const char* name) {
 bool is_count(const Json& value) { return value.is_number_integer() && value.get<double>() >= 0; }
 bool is_logprob(const Json& value) { return value.is_number() && value.get<double>() <= 0; }
 
+bool is_reason(const Json& value) {
+  constexpr const char* kReasons[] = {"stop", "length", "tool_calls", "content_filter"};
+  return std::any_of(std::begin(kReasons), std::end(kReasons),
+                     [&](const char* reason) { return value == reason; });
+}
+
+// A text is null where the model has no tokenizer, a content where the message holds calls of
+// tools.
 bool plausible_choice(const Json& choice) {
-  if (!choice.is_object() || !is_text(at(choice, "finish_reason"))) return false;
+  if (!choice.is_object() || !is_reason(at(choice, "finish_reason"))) return false;
   const Json& message = at(choice, "message");
   return message.is_object() ? is_text_or_null(message, "content")
                              : is_text_or_null(choice, "text");

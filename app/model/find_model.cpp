@@ -7,6 +7,7 @@
 #include "app/files/folder.h"
 #include "app/hub/cache.h"
 #include "app/hub/pull.h"
+#include "app/hub/reference.h"
 #include "app/hub/settings.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
@@ -93,13 +94,19 @@ fs::path find_model(const ModelName& wanted) {
   if (is_path_alone(name) || fs::exists(fs::symlink_status(name, error))) return name;
   const ModelPlaces places = model_places();
   if (auto found = find_by_name(name, places)) return *found;
-  if (const fs::path pulled = offer_pull(name, wanted.offline); !pulled.empty()) return pulled;
   std::string meant = similar_entry(name);
   if (meant.empty()) {
     const std::vector<std::string> names = model_names(places);
     meant = nearest(name, std::vector<std::string_view>(names.begin(), names.end()));
   }
-  const std::string command = pull_command(name);
+  if (const fs::path pulled = offer_pull(name, meant, wanted.offline); !pulled.empty()) {
+    return pulled;
+  }
+  std::string command = pull_command(name);
+  if (meant.empty() && command.empty()) {
+    meant = nearest(name, short_names());
+    if (!meant.empty()) command = pull_command(meant);
+  }
   fail(Exit::Model, printable(name),
        ": there is no such file or folder, and no model of that name ",
        places.folders.empty() ? "" : "in $SKALD_MODELS, ", "in ", printable(places.hub.string()),

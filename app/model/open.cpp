@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "app/hub/reference.h"
 #include "app/model/memory_flags.h"
 #include "app/program/command.h"
 #include "engine/base/error.h"
@@ -53,15 +54,17 @@ void add_model_flag(Command& command, ModelName& name, const std::string& group)
     name.model = value;
     name.pull = true;
   };
-  command
-      .option(
-          "--hf-repo", take,
-          "Use this model of Hugging Face's hub, as OWNER/NAME or a short name such as llama3.2; "
-          "'skald pull' it first if it is not there")
-      .type_name("NAME[:TYPE]")
-      .check(not_empty())
-      .excludes(model)
-      .group(group);
+  const std::vector<std::string_view> names = short_names();
+  command.suggest(
+      command
+          .option("--hf-repo", take,
+                  "Use this model of Hugging Face's hub, as OWNER/NAME or a short name such as "
+                  "llama3.2; 'skald pull' it first if it is not there")
+          .type_name("NAME[:TYPE]")
+          .check(not_empty())
+          .excludes(model)
+          .group(group),
+      {names.begin(), names.end()});
   command
       .flag("--offline", name.offline,
             "Open no connection, also with -hf; as HF_HUB_OFFLINE=1 does")

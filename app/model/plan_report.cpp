@@ -54,8 +54,10 @@ const char* context_by_name(MemoryPlan::ContextBy by) {
 
 std::string fits_text(const MemoryPlan& plan) {
   if (plan.most_context == 0) return "no, with any context";
-  const std::string host = plan.fits() && plan.host() > 0 ? ", with weights on the host" : "";
-  return concat(plan.fits() ? "yes" : "no", host, "; the largest context that fits is ",
+  if (!plan.fits_host()) return "no, the host's memory does not hold its part of the weights";
+  const bool host = plan.fits() && plan.host() > 0;
+  return concat(plan.fits() ? "yes" : "no", host ? ", with weights on the host" : "",
+                host ? ";\n           " : "; ", "the largest context that fits is ",
                 plan.most_context);
 }
 
@@ -154,11 +156,15 @@ std::string host_text(const PlanReport& report) {
 }
 
 std::string types_text(const PlanReport& report) {
-  if (report.types.empty()) return "";
+  if (report.types.empty())
+    return report.memory.fits() ? "" : "           with no other type either\n";
+  const bool host = report.types.front().host > 0;
   Table table{{"type that fits", "weights", "total", "largest context"}, {}};
+  if (host) table.header.emplace_back("on the host");
   for (const FittingType& one : report.types) {
     table.rows.push_back(
         {one.type, size_text(one.weights), size_text(one.needed), concat(one.most_context)});
+    if (host) table.rows.back().push_back(size_text(one.host));
   }
   return "\n" + to_text(table);
 }
@@ -285,7 +291,8 @@ Json to_json(const PlanReport& report) {
     json["types_that_fit"].push_back({{"type", one.type},
                                       {"weights_bytes", one.weights},
                                       {"needed_bytes", one.needed},
-                                      {"largest_context", one.most_context}});
+                                      {"largest_context", one.most_context},
+                                      {"host_bytes", one.host}});
   }
   if (!report.kernels.empty()) json["kernels"] = Json::array();
   for (const cuda::KernelUse& use : report.kernels) {

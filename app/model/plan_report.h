@@ -15,6 +15,7 @@ namespace skald {
 struct FittingType {
   std::string type;
   int64_t weights = 0, needed = 0, most_context = 0;  // bytes, bytes, tokens
+  int64_t host = 0;  // bytes of the weights that lie in the host's memory
 };
 
 // So many sequences: the largest context that fits, and MemoryPlan::most_tokens() of their decode.

@@ -57,6 +57,7 @@ std::unique_ptr<BaseWriter> write_compact_base(const std::string& path, const Pp
                                                const BaseRange& range, int top);
 
 std::unique_ptr<BaseReader> read_llama_logits(const std::string& path);
+inline constexpr std::string_view kCompactBase = "SKALDKL2";  // the first bytes of such a file
 std::unique_ptr<BaseReader> read_compact_base(const std::string& path);
 
 }  // namespace skald

@@ -1,11 +1,12 @@
 // skald's compact base file. Each row holds the most probable tokens and the total probability of
 // all other tokens. A row takes about 2 KB; llama.cpp's format takes 64 to 256 KB.
 //
-// Layout, little-endian: "SKALDKL1"; a uint64 with the length of a JSON object; the object (the
-// heading of the run, chunks "first" and "last", "vocab", "top"); then one row per scored token.
-// A row: float32 log-probabilities [top], best first; int32 ids [top]; three float32, which are the
-// target's log-probability, the total probability m of all other tokens, and the sum of p ln p over
-// the other tokens.
+// Layout, little-endian: "SKALDKL2"; a uint64 with the length of a JSON object; the object (the
+// heading of the run, chunks "first" and "last", "vocab", "top", "checksum"); then one row per
+// scored token. A row: float32 log-probabilities [top], best first; int32 ids [top]; three float32,
+// which are the target's log-probability, the total probability m of all other tokens, and the sum
+// of p ln p over the other tokens; a checksum of the row's number and bytes, as hexadecimal digits
+// [16].
 //
 // Let p be the base model's distribution and q the compared model's. The divergence over the stored
 // tokens is exact. For the other tokens, the sum of p ln(p / q) lies between two bounds:
@@ -21,21 +22,33 @@
 
 #include "app/files/json.h"
 #include "app/files/output_file.h"
+#include "app/files/sealed_line.h"
 #include "app/perplexity/base_file.h"
 #include "app/perplexity/stored_rows.h"
 #include "engine/base/error.h"
+#include "engine/base/sha256.h"
 
 namespace skald {
 namespace {
 
-constexpr std::string_view kMagic = "SKALDKL1";
+constexpr size_t kSealDigits = 16;
 constexpr int64_t kMostHeadBytes = 1 << 20;
 
 struct RowTail {
   float target, mass, sum;  // target's log-probability; m; sum of p ln p over the other tokens
 };
 
-int64_t row_bytes(int top) { return int64_t{top} * 8 + static_cast<int64_t>(sizeof(RowTail)); }
+int64_t row_bytes(int top) {
+  return int64_t{top} * 8 + static_cast<int64_t>(sizeof(RowTail) + kSealDigits);
+}
+
+std::string seal_of(int64_t row, std::span<const float> logprobs, std::span<const int32_t> ids,
+                    const RowTail& tail) {
+  Sha256 hash;
+  hash.add_number(static_cast<uint64_t>(row));
+  hash.add(std::as_bytes(logprobs)).add(std::as_bytes(ids));
+  return hash.add(std::as_bytes(std::span(&tail, 1))).hex().substr(0, kSealDigits);
+}
 
 class CompactBase final : public BaseReader {
  public:
@@ -44,6 +57,7 @@ class CompactBase final : public BaseReader {
     if (head_bytes > kMostHeadBytes) refuse();
     std::string head(head_bytes, ' ');
     file_.read(16, std::as_writable_bytes(std::span(head)));
+    if (!seal_fits(head)) refuse();
     const Json json = parse_json_or_null(head);
     try {
       heading_ = read_heading(json);
@@ -107,6 +121,10 @@ class CompactBase final : public BaseReader {
     file_.read(at, std::as_writable_bytes(std::span(logprobs_)));
     file_.read(at + 4 * top_, std::as_writable_bytes(std::span(ids_)));
     file_.read(at + 8 * top_, std::as_writable_bytes(std::span(&tail, 1)));
+    std::string seal(kSealDigits, ' ');
+    file_.read(at + row_bytes(top_) - static_cast<int64_t>(kSealDigits),
+               std::as_writable_bytes(std::span(seal)));
+    if (seal != seal_of(row, logprobs_, ids_, tail)) refuse();
     return tail;
   }
 
@@ -149,9 +167,9 @@ class CompactBaseWriter final : public BaseWriter {
     json["last"] = range.last;
     json["vocab"] = range.vocab;
     json["top"] = top_;
-    const std::string head = dump(json);
+    const std::string head = sealed_line(dump(json));
     const uint64_t bytes = head.size();
-    file_.write(kMagic);
+    file_.write(kCompactBase);
     put(&bytes, sizeof bytes);
     file_.write(head);
   }
@@ -183,6 +201,7 @@ class CompactBaseWriter final : public BaseWriter {
     put(logprobs_.data(), 4 * top_);
     put(order_.data(), 4 * top_);
     put(&tail, sizeof tail);
+    file_.write(seal_of(rows_++, logprobs_, std::span(order_).first(top_), tail));
   }
 
   void finish() override { file_.finish(); }
@@ -194,6 +213,7 @@ class CompactBaseWriter final : public BaseWriter {
 
   OutputFile file_;
   size_t top_;
+  int64_t rows_ = 0;
   std::vector<int32_t> order_;
   std::vector<float> logprobs_;
 };

@@ -108,9 +108,10 @@ class Plot {
 
  private:
   double x(double chunk) const {
-    const auto first = static_cast<double>(data_.first);
-    return kLeft +
-           (chunk - first) / (static_cast<double>(last_) - first) * (kWidth - kLeft - kRight);
+    // Half a chunk of room at each end, so that no mark lies on the frame.
+    const double first = static_cast<double>(data_.first) - 0.5;
+    const double chunks = static_cast<double>(last_) + 0.5 - first;
+    return kLeft + (chunk - first) / chunks * (kWidth - kLeft - kRight);
   }
   double y(double value) const {
     const double share = (value - range_.low) / (range_.high - range_.low);

@@ -1,5 +1,6 @@
 #include "app/schema/document.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include "app/files/json.h"
@@ -14,6 +15,25 @@ bool has_scheme(std::string_view address) {
   return colon != std::string_view::npos && colon > 0 && address.find_first_of("/?#") > colon;
 }
 
+// Takes "." and ".." out of the path of an address.
+std::string without_dots(std::string address) {
+  const size_t scheme = address.find("://");
+  const size_t path = scheme == std::string::npos ? 0 : address.find('/', scheme + 3);
+  if (path == std::string::npos || address.find("/.", path) == std::string::npos) return address;
+  std::string out = address.substr(0, path);
+  for (size_t at = path; at < address.size();) {
+    const size_t end = std::min(address.find('/', at + 1), address.size());
+    const std::string_view part = std::string_view(address).substr(at, end - at);
+    const size_t last = out.rfind('/');
+    if (part == "/.." && last != out.npos && last >= path) out.erase(last);
+    const bool dots = part == "/." || part == "/..";
+    if (!dots) out += part;
+    if (dots && end == address.size()) out += '/';
+    at = end;
+  }
+  return out;
+}
+
 // The address that `reference` means within a resource at `base`; without a fragment.
 std::string resolve(const std::string& base, const std::string& reference) {
   if (reference.empty()) return base;
@@ -21,12 +41,13 @@ std::string resolve(const std::string& base, const std::string& reference) {
   const size_t scheme = base.find("://");
   const size_t path = scheme == std::string::npos ? 0 : base.find('/', scheme + 3);
   if (reference[0] == '/') {
-    return path == std::string::npos ? base + reference : base.substr(0, path) + reference;
+    return without_dots(path == std::string::npos ? base + reference
+                                                  : base.substr(0, path) + reference);
   }
   const size_t slash = base.rfind('/');
   const bool in_path = slash != std::string::npos && path != std::string::npos && slash >= path;
   if (!in_path) return scheme == std::string::npos ? reference : base + "/" + reference;
-  return base.substr(0, slash + 1) + reference;
+  return without_dots(base.substr(0, slash + 1) + reference);
 }
 
 std::string percent_decoded(std::string_view text) {

@@ -20,7 +20,14 @@ namespace {
   ")|(23:59:60" SKALD_FRACTION "([Zz]|[+-]00:00)))"
 #define SKALD_BYTE "(25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
 #define SKALD_IPV4 SKALD_BYTE "(\\." SKALD_BYTE "){3}"
-#define SKALD_LABEL "[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+#define SKALD_ALNUM "[A-Za-z0-9]"
+#define SKALD_INNER "[A-Za-z0-9-]"
+// Hyphens as third and fourth character announce an encoding, and xn-- is the only one.
+#define SKALD_LABEL                                                                 \
+  "(" SKALD_ALNUM "(" SKALD_INNER "?" SKALD_ALNUM                                   \
+  ")?|" SKALD_ALNUM SKALD_INNER SKALD_INNER SKALD_ALNUM "|" SKALD_ALNUM SKALD_INNER \
+  "(" SKALD_ALNUM SKALD_INNER "|-" SKALD_ALNUM ")" SKALD_INNER "{0,58}" SKALD_ALNUM \
+  "|[Xx][Nn]--" SKALD_INNER "{0,58}" SKALD_ALNUM ")"
 #define SKALD_HOSTNAME SKALD_LABEL "(\\." SKALD_LABEL ")*"
 #define SKALD_H "[0-9A-Fa-f]{1,4}"
 #define SKALD_LAST32 "(" SKALD_H ":" SKALD_H "|" SKALD_IPV4 ")"
@@ -32,6 +39,9 @@ namespace {
   ")?::" SKALD_LAST32 "|((" SKALD_H ":){0,5}" SKALD_H ")?::" SKALD_H "|((" SKALD_H                \
   ":){0,6}" SKALD_H ")?::)"
 #define SKALD_ATOM "[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
+// RFC 5321: text in quotes, and addresses in brackets.
+#define SKALD_QUOTED "\"([ !#-\\[\\]-~]|\\\\[ -~])*\""
+#define SKALD_DOMAIN "(" SKALD_HOSTNAME "|\\[(" SKALD_IPV4 "|IPv6:" SKALD_IPV6 ")\\])"
 #define SKALD_PERCENT "%[0-9A-Fa-f]{2}"
 #define SKALD_PCHAR "([A-Za-z0-9._~!$&'()*+,;=:@-]|" SKALD_PERCENT ")"
 #define SKALD_USER "(([A-Za-z0-9._~!$&'()*+,;=:-]|" SKALD_PERCENT ")*@)?"
@@ -81,15 +91,14 @@ constexpr Format kFormats[] = {
     {"ipv4", SKALD_IPV4},
     {"ipv6", SKALD_IPV6},
     {"hostname", SKALD_HOSTNAME},
-    {"email", SKALD_ATOM "(\\." SKALD_ATOM ")*@(" SKALD_HOSTNAME "|\\[" SKALD_IPV4 "\\])"},
+    {"email", "(" SKALD_ATOM "(\\." SKALD_ATOM ")*|" SKALD_QUOTED ")@" SKALD_DOMAIN},
     {"uri", SKALD_URI},
     {"uri-reference", "(" SKALD_URI "|" SKALD_RELATIVE ")"},
     {"iri", SKALD_URI, true},
     {"iri-reference", "(" SKALD_URI "|" SKALD_RELATIVE ")", true},
     {"uri-template", "([!#$&(-;=?-\\[\\]_a-z~" SKALD_UCS SKALD_PRIVATE "]|" SKALD_PERCENT
                      "|\\{[+#./;?&=,!@|]?" SKALD_VARIABLE "(," SKALD_VARIABLE ")*\\})*"},
-    {"idn-email",
-     SKALD_UCS_ATOM "(\\." SKALD_UCS_ATOM ")*@(" SKALD_HOSTNAME "|\\[" SKALD_IPV4 "\\])"},
+    {"idn-email", SKALD_UCS_ATOM "(\\." SKALD_UCS_ATOM ")*@" SKALD_DOMAIN},
     {"idn-hostname", SKALD_HOSTNAME},  // as DNS writes it, with xn--
     {"json-pointer", SKALD_POINTER},
     {"relative-json-pointer", "(0|[1-9][0-9]*)(#|" SKALD_POINTER ")"},

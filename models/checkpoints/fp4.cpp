@@ -3,9 +3,8 @@
 
 #include "engine/base/error.h"
 #include "engine/base/float8.h"
-#include "engine/quant/code_bytes.h"
-#include "engine/quant/formats/mxfp4.h"
 #include "models/checkpoints/matrices.h"
+#include "models/checkpoints/mxfp4_block.h"
 
 namespace skald {
 namespace {
@@ -29,14 +28,12 @@ class Nvfp4Rows final : public FloatRows {
   void read_row(int64_t row, std::span<float> out) const override {
     const int64_t cols = std::ssize(out);
     const std::byte* from = codes_.data() + row * cols / 2;
-    float scale = 0;
-    for (size_t i = 0; i < out.size(); ++i) {
-      const auto col = static_cast<int64_t>(i);
-      if (col % kNvGroup == 0) {
-        const float group = scales_.of_groups.at((row * cols + col) / kNvGroup);
-        scale = scales_.divides ? group / scales_.of_matrix : group * scales_.of_matrix;
+    for (int64_t first = 0; first < cols; first += kNvGroup) {
+      const float group = scales_.of_groups.at((row * cols + first) / kNvGroup);
+      const float scale = scales_.divides ? group / scales_.of_matrix : group * scales_.of_matrix;
+      for (int64_t i = first; i < first + kNvGroup; ++i) {
+        out[static_cast<size_t>(i)] = e2m1_to_f32(code_at(from, i)) * scale;
       }
-      out[i] = e2m1_to_f32(code_at(from, col)) * scale;
     }
   }
 
@@ -46,7 +43,7 @@ class Nvfp4Rows final : public FloatRows {
 };
 
 QuantizedMatrix make_nvfp4(const Parts& parts, const Part& codes, std::string_view of_matrix,
-                           bool divides, DType plain) {
+                           bool divides) {
   const int64_t rows = codes.shape[0], cols = codes.shape[1] * 2;
   if (cols % kNvGroup != 0) refuse_part(codes, "whole groups of 16 columns");
   const Part& groups = parts.get("weight_scale", {"F8_E4M3"}, {rows, cols / kNvGroup});
@@ -54,7 +51,7 @@ QuantizedMatrix make_nvfp4(const Parts& parts, const Part& codes, std::string_vi
   const bool scalar = matrix && matrix->shape.empty();
   const Part& one = scalar ? parts.get(of_matrix, {"F32"}, {}) : parts.get(of_matrix, {"F32"}, {1});
   const Nvfp4Rows::Scales scales{Numbers(groups), Numbers(one).at(0), divides};
-  return plain_rows(std::make_unique<Nvfp4Rows>(codes, scales), rows, cols, plain);
+  return {.rows = rows, .cols = cols, .floats = std::make_unique<Nvfp4Rows>(codes, scales)};
 }
 
 class Mxfp4Rows final : public RowReader {
@@ -63,14 +60,8 @@ class Mxfp4Rows final : public RowReader {
       : codes_(codes.bytes.data()), scales_(scales.bytes.data()), blocks_(blocks) {}
 
   void read_row(int64_t row, std::byte* out) const override {
-    constexpr int kElems = BlockMXFP4::kElems;
     for (int64_t i = row * blocks_; i < (row + 1) * blocks_; ++i, out += sizeof(BlockMXFP4)) {
-      const std::byte* from = codes_ + i * (kElems / 2);
-      BlockMXFP4 block;
-      block.exponent = static_cast<uint8_t>(scales_[i]);
-      for (int j = 0; j < kElems / 2; ++j) {
-        block.q[j] = nibble_byte<kElems / 2>([&](int col) { return code_at(from, col); }, j);
-      }
+      const BlockMXFP4 block = mxfp4_block(codes_ + i * kMxfp4Bytes, scales_[i]);
       std::memcpy(out, &block, sizeof block);
     }
   }
@@ -82,19 +73,19 @@ class Mxfp4Rows final : public RowReader {
 
 }  // namespace
 
-QuantizedMatrix nvfp4_packed_matrix(const Parts& parts, const QuantMethod& method) {
+QuantizedMatrix nvfp4_packed_matrix(const Parts& parts) {
   parts.refuse_others({"weight_packed", "weight_scale", "weight_global_scale"});
   const Part& codes = parts.get("weight_packed", {"U8"}, {kAny, kAny});
-  return make_nvfp4(parts, codes, "weight_global_scale", true, method.plain);
+  return make_nvfp4(parts, codes, "weight_global_scale", true);
 }
 
-QuantizedMatrix nvfp4_matrix(const Parts& parts, const QuantMethod& method) {
+QuantizedMatrix nvfp4_matrix(const Parts& parts) {
   parts.refuse_others({"weight", "weight_scale", "weight_scale_2"});
   const Part& codes = parts.get("weight", {"U8"}, {kAny, kAny});
-  return make_nvfp4(parts, codes, "weight_scale_2", false, method.plain);
+  return make_nvfp4(parts, codes, "weight_scale_2", false);
 }
 
-QuantizedMatrix mxfp4_matrix(const Parts& parts, const QuantMethod&) {
+QuantizedMatrix mxfp4_matrix(const Parts& parts) {
   parts.refuse_others({"weight_packed", "weight_scale"});
   const Part& codes = parts.get("weight_packed", {"U8"}, {kAny, kAny});
   const int64_t rows = codes.shape[0], cols = codes.shape[1] * 2;
@@ -105,7 +96,10 @@ QuantizedMatrix mxfp4_matrix(const Parts& parts, const QuantMethod&) {
     if (scales.bytes[static_cast<size_t>(i)] != std::byte{255}) continue;
     refuse_part(scales, concat("exponents up to 254, but number ", i, " is 255 (not a number)"));
   }
-  return {DType::MXFP4, rows, cols, std::make_unique<Mxfp4Rows>(codes, scales, blocks)};
+  return {.rows = rows,
+          .cols = cols,
+          .blocks = std::make_unique<Mxfp4Rows>(codes, scales, blocks),
+          .block_type = DType::MXFP4};
 }
 
 }  // namespace skald

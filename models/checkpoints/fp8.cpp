@@ -1,8 +1,12 @@
 // FP8: weight[rows, cols] in E4M3. The scale is one of the matrix, one of each row, or one of each
 // block of rows and columns, whose last blocks may be cut. Tools call it weight_scale, or
 // weight_scale_inv (by which the weight is multiplied as well).
+#include <algorithm>
+#include <array>
+
 #include "engine/base/error.h"
 #include "engine/base/float8.h"
+#include "models/checkpoints/ceil_div.h"
 #include "models/checkpoints/matrices.h"
 
 namespace skald {
@@ -12,21 +16,31 @@ struct ScalePlaces {
   int64_t block_rows = 1, block_cols = 1, row_step = 0, col_step = 0;
 };
 
+const std::array<float, 256>& e4m3_numbers() {
+  static const std::array<float, 256> kNumbers = [] {
+    std::array<float, 256> numbers;
+    for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = e4m3_to_f32(static_cast<uint8_t>(i));
+    return numbers;
+  }();
+  return kNumbers;
+}
+
 class Fp8Rows final : public FloatRows {
  public:
   Fp8Rows(const Part& codes, const Numbers& scales, const ScalePlaces& places)
       : codes_(codes.bytes), scales_(scales), places_(places) {}
 
   void read_row(int64_t row, std::span<float> out) const override {
-    const std::byte* from = codes_.data() + row * std::ssize(out);
-    const int64_t first = row / places_.block_rows * places_.row_step;
-    float scale = 0;
-    for (size_t i = 0; i < out.size(); ++i) {
-      const auto col = static_cast<int64_t>(i);
-      if (col % places_.block_cols == 0) {
-        scale = scales_.at(first + col / places_.block_cols * places_.col_step);
+    const std::array<float, 256>& numbers = e4m3_numbers();
+    const int64_t cols = std::ssize(out);
+    const std::byte* from = codes_.data() + row * cols;
+    int64_t at = row / places_.block_rows * places_.row_step;
+    for (int64_t first = 0; first < cols; first += places_.block_cols, at += places_.col_step) {
+      const float scale = scales_.at(at);
+      const int64_t end = std::min(cols, first + places_.block_cols);
+      for (int64_t i = first; i < end; ++i) {
+        out[static_cast<size_t>(i)] = numbers[static_cast<uint8_t>(from[i])] * scale;
       }
-      out[i] = e4m3_to_f32(static_cast<uint8_t>(from[i])) * scale;
     }
   }
 
@@ -36,42 +50,50 @@ class Fp8Rows final : public FloatRows {
   ScalePlaces places_;
 };
 
-int64_t blocks(int64_t size, int64_t block) { return (size + block - 1) / block; }
-
 ScalePlaces places_of(const Part& scales, int64_t rows, int64_t cols, const QuantMethod& method) {
   const std::vector<int64_t>& shape = scales.shape;
-  if (shape.empty() || (shape.size() == 1 && shape[0] == 1) ||
-      (shape.size() == 2 && shape[0] == 1 && shape[1] == 1 && method.block_rows == 0)) {
-    return {rows, cols, 0, 0};
-  }
-  const bool of_rows =
-      shape[0] == rows && (shape.size() == 1 || (shape.size() == 2 && shape[1] == 1));
-  if (of_rows && method.block_rows <= 1) return {1, cols, 1, 0};
+  using Dims = std::vector<int64_t>;
   if (method.block_rows > 0) {
-    const int64_t down = blocks(rows, method.block_rows), across = blocks(cols, method.block_cols);
-    if (shape == std::vector<int64_t>{down, across}) {
-      return {method.block_rows, method.block_cols, across, 1};
-    }
-    refuse_part(scales, concat("scales [", down, ", ", across, "] of blocks of ", method.block_rows,
-                               " x ", method.block_cols, " (", method.where, ")"));
+    const int64_t down = ceil_div(rows, method.block_rows);
+    const int64_t across = ceil_div(cols, method.block_cols);
+    if (shape == Dims{down, across}) return {method.block_rows, method.block_cols, across, 1};
   }
-  refuse_part(scales, concat("one scale, or one for each of ", rows, " rows"));
+  if (shape.empty() || shape == Dims{1} || shape == Dims{1, 1}) return {rows, cols, 0, 0};
+  if (shape == Dims{rows} || shape == Dims{rows, 1}) return {1, cols, 1, 0};
+  refuse_part(scales, concat("one scale, one for each of ", rows, " rows",
+                             method.block_rows == 0
+                                 ? std::string()
+                                 : concat(", or one for each block of ", method.block_rows, " x ",
+                                          method.block_cols, " (", method.where, ")")));
+}
+
+// Zero points of FP8 are zeros, where a file has them.
+void check_zero_points(const Parts& parts) {
+  const Part* zeros = parts.find("weight_zero_point");
+  if (!zeros) return;
+  const auto zero = [](std::byte byte) { return byte == std::byte{0}; };
+  if (!std::all_of(zeros->bytes.begin(), zeros->bytes.end(), zero)) {
+    refuse_part(*zeros, "zeros beside FP8");
+  }
 }
 
 }  // namespace
 
 QuantizedMatrix fp8_matrix(const Parts& parts, const QuantMethod& method) {
-  parts.refuse_others({"weight", "weight_scale", "weight_scale_inv"});
+  parts.refuse_others({"weight", "weight_scale", "weight_scale_inv", "weight_zero_point"});
+  check_zero_points(parts);
   const Part& codes = parts.get("weight", {"F8_E4M3"}, {kAny, kAny});
   const int64_t rows = codes.shape[0], cols = codes.shape[1];
   const Part* inverse = parts.find("weight_scale_inv");
   const Part* other = parts.find("weight_scale");
-  if (!inverse == !other)
-    refuse_part(codes, "one of 'weight_scale' and 'weight_scale_inv' beside it");
+  if (!inverse == !other) {
+    refuse_part(codes, "either 'weight_scale' or 'weight_scale_inv' beside it");
+  }
   const Part& scales = inverse ? *inverse : *other;
-  auto reader =
-      std::make_unique<Fp8Rows>(codes, Numbers(scales), places_of(scales, rows, cols, method));
-  return plain_rows(std::move(reader), rows, cols, method.plain);
+  const ScalePlaces places = places_of(scales, rows, cols, method);
+  return {.rows = rows,
+          .cols = cols,
+          .floats = std::make_unique<Fp8Rows>(codes, Numbers(scales), places)};
 }
 
 }  // namespace skald

@@ -6,118 +6,154 @@
 #include <cstring>
 
 #include "engine/base/error.h"
+#include "models/checkpoints/ceil_div.h"
 #include "models/checkpoints/matrices.h"
+#include "models/checkpoints/zeros.h"
 
 namespace skald {
 namespace {
 
-// The groups of a matrix, from the shape of its scales.
-struct Groups {
+// The scales of a matrix, and the groups that their shape tells.
+struct Scaling {
   Numbers scales;
-  int64_t count = 1, group = 1, row_step = 0, group_step = 0;
-  std::vector<int32_t> of = {};
+  int64_t count = 1, row_step = 0, group_step = 0;
+  ColumnGroups groups;
 };
 
-Groups read_groups(const Parts& parts, int64_t rows, int64_t cols) {
+Scaling read_scaling(const Parts& parts, int64_t rows, int64_t cols, const QuantMethod& method) {
   const Part* part = parts.find("weight_scale");
-  Groups out;
-  out.group = cols;
+  Scaling out;
+  out.groups.width = cols;
   if (part && part->shape.size() <= 1) {  // of the whole matrix
-    const int64_t one[] = {1};
-    const bool scalar = part->shape.empty() || std::ranges::equal(part->shape, one);
-    if (!scalar) refuse_part(*part, "one scale, or one of each row or group");
     out.scales = Numbers(*part);
+    if (out.scales.count() != 1) refuse_part(*part, "one scale, or one of each row or group");
     return out;
   }
   const Part& scales = parts.get("weight_scale", {"F16", "BF16", "F32"}, {rows, kAny});
   out.count = scales.shape[1];
-  out.group = cols / out.count;
-  if (cols % out.count != 0)
+  out.groups.width = cols / out.count;
+  if (cols % out.count != 0) {
     refuse_part(scales, concat("groups of equal width in ", cols, " columns"));
+  }
   out.scales = Numbers(scales);
   out.row_step = out.count;
   out.group_step = 1;
-  if (!parts.find("weight_g_idx")) return out;
-  out.of = column_groups(parts.get("weight_g_idx", {"I32"}, {cols}), out.count, out.group);
+  if (parts.find("weight_g_idx") || (method.ordered && out.count > 1)) {
+    const Part& order = parts.get("weight_g_idx", {"I32"}, {cols});
+    out.groups = read_groups(order, out.count, out.groups.width);
+  }
   return out;
 }
 
-ScaledIntegers scaled(Groups groups, int64_t rows, int64_t cols) {
-  return {.rows = rows,
-          .cols = cols,
-          .scales = groups.scales,
-          .row_step = groups.row_step,
-          .group_step = groups.group_step,
-          .group = groups.group,
-          .group_of = std::move(groups.of)};
-}
-
-// Zero points in the order [row, group], as integers with a sign.
-using ZeroPoints = std::vector<int8_t>;
-
-class IntegersOf final : public IntegerRows {
+// Integers of a row as they lie: in words, or in bytes.
+class Codes {
  public:
-  struct Codes {
-    Part part;
-    int bits = 8;
-    int64_t row_bytes = 0;
-  };
-  IntegersOf(Codes codes, ZeroPoints zeros, const Groups& groups)
-      : codes_(std::move(codes)),
-        words_(codes_.part),
-        zeros_(std::move(zeros)),
-        count_(groups.count),
-        group_(groups.group),
-        group_of_(groups.of) {}
+  Codes(const Part& part, int bits)
+      : words_(part), bytes_(part.bytes.data()), bits_(bits), step_(part.shape[1]) {
+    packed_ = part.type == "I32";
+  }
+  int bits() const { return bits_; }
+  int half() const { return 1 << (bits_ - 1); }
+
+  void read_row(int64_t row, std::span<int16_t> out) const {
+    if (!packed_) {
+      const std::byte* from = bytes_ + row * step_;
+      for (int16_t& integer : out) integer = static_cast<int8_t>(*from++);
+      return;
+    }
+    const int per_word = 32 / bits_;
+    int64_t word = row * step_;
+    for (size_t i = 0; i < out.size(); ++word) {
+      const uint32_t codes = words_.at(word);
+      for (int k = 0; k < per_word && i < out.size(); ++k) out[i++] = integer(codes, k);
+    }
+  }
+  int16_t integer(uint32_t codes, int k) const {
+    return static_cast<int16_t>(static_cast<int>(codes >> (k * bits_) & ((1u << bits_) - 1)) -
+                                half());
+  }
+
+ private:
+  Words words_;
+  const std::byte* bytes_;
+  int bits_;
+  int64_t step_;  // words or bytes of a row
+  bool packed_;
+};
+
+// Zero points: packed along the rows, in bytes, or none.
+class ZeroPoints {
+ public:
+  ZeroPoints() = default;
+  ZeroPoints(const Part& part, const Codes& codes, int64_t groups)
+      : words_(part), bytes_(part.bytes.data()), codes_(&codes), groups_(groups) {
+    packed_ = part.type == "I32";
+    one_ = std::ssize(part.bytes) == 1;
+  }
+  bool exist() const { return codes_ != nullptr; }
+  int at(int64_t row, int64_t group) const {
+    if (!packed_) return static_cast<int8_t>(bytes_[one_ ? 0 : row * groups_ + group]);
+    const int per_word = 32 / codes_->bits();
+    const uint32_t word = words_.at(row / per_word * groups_ + group);
+    return codes_->integer(word, static_cast<int>(row % per_word));
+  }
+
+ private:
+  Words words_;
+  const std::byte* bytes_ = nullptr;
+  const Codes* codes_ = nullptr;
+  int64_t groups_ = 0;
+  bool packed_ = false, one_ = false;
+};
+
+class CodeRows final : public IntegerRows {
+ public:
+  CodeRows(const Codes& codes, const Part* zeros, int64_t count, ColumnGroups groups)
+      : codes_(codes), groups_(std::move(groups)) {
+    if (zeros) zeros_ = ZeroPoints(*zeros, codes_, count);
+  }
 
   void read_row(int64_t row, std::span<int16_t> out) const override {
-    const bool packed = codes_.part.type == "I32";
-    const int per_word = 32 / codes_.bits, offset = 1 << (codes_.bits - 1);
-    for (size_t i = 0; i < out.size(); ++i) {
-      const auto col = static_cast<int64_t>(i);
-      if (packed) {
-        const uint32_t word = words_.at(row * codes_.row_bytes / 4 + col / per_word);
-        const auto code = word >> (col % per_word * codes_.bits) & ((1u << codes_.bits) - 1);
-        out[i] = static_cast<int16_t>(static_cast<int>(code) - offset);
-      } else {
-        out[i] = static_cast<int8_t>(
-            codes_.part.bytes[static_cast<size_t>(row * codes_.row_bytes + col)]);
-      }
-      if (zeros_.empty()) continue;
-      const int64_t group = group_of_.empty() ? col / group_ : group_of_[i];
-      out[i] = static_cast<int16_t>(out[i] - zeros_[static_cast<size_t>(row * count_ + group)]);
-    }
+    codes_.read_row(row, out);
+    if (!zeros_.exist()) return;
+    subtract_zeros(out, groups_, [&](int64_t group) { return zeros_.at(row, group); });
   }
 
  private:
   Codes codes_;
-  Words words_;
-  ZeroPoints zeros_;
-  int64_t count_, group_;
-  std::vector<int32_t> group_of_;
+  ZeroPoints zeros_;  // reads codes_
+  ColumnGroups groups_;
 };
 
-QuantizedMatrix make(ScaledIntegers matrix, IntegersOf::Codes codes, ZeroPoints zeros,
-                     const Groups& groups, DType plain) {
-  const int half = 1 << (codes.bits - 1);
-  int least = 0, most = 0;
-  for (const int8_t zero : zeros) {
-    least = std::min<int>(least, zero);
-    most = std::max<int>(most, zero);
+// `zeros`: null if there are none.
+QuantizedMatrix make(const Part& part, const Codes& codes, const Part* zeros, int64_t cols,
+                     Scaling scaling) {
+  const int64_t rows = part.shape[0];
+  ZeroRange range;
+  range.add(0);
+  if (zeros) {
+    const ZeroPoints points(*zeros, codes, scaling.count);
+    for (int64_t row = 0; row < rows; ++row) {
+      for (int64_t group = 0; group < scaling.count; ++group) range.add(points.at(row, group));
+    }
   }
-  matrix.low = -half - most;
-  matrix.high = half - 1 - least;
-  matrix.integers = std::make_unique<IntegersOf>(std::move(codes), std::move(zeros), groups);
-  return scaled_rows(std::move(matrix), plain);
+  ScaledIntegers integers;
+  integers.low = -codes.half() - range.most;
+  integers.high = codes.half() - 1 - range.least;
+  integers.rows = std::make_unique<CodeRows>(codes, zeros, scaling.count, scaling.groups);
+  integers.scales = scaling.scales;
+  integers.row_step = scaling.row_step;
+  integers.group_step = scaling.group_step;
+  integers.groups = std::move(scaling.groups);
+  return {.rows = rows, .cols = cols, .integers = std::move(integers)};
 }
 
 // How many bits the integers have of which `words` words hold a row.
 int bits_of(const Part& codes, int64_t cols, const QuantMethod& method) {
   int found = 0;
   for (const int bits : method.bits) {
-    const int64_t per_word = 32 / bits;
-    if ((cols + per_word - 1) / per_word != codes.shape[1]) continue;
-    if (found != 0) refuse_part(codes, concat("integers of one size (", method.where, ")"));
+    if (ceil_div(cols, 32 / bits) != codes.shape[1]) continue;
+    if (found != 0) refuse_part(codes, concat("integers of one width (", method.where, ")"));
     found = bits;
   }
   if (found == 0) {
@@ -125,22 +161,6 @@ int bits_of(const Part& codes, int64_t cols, const QuantMethod& method) {
                 concat("rows of ", cols, " integers with 'num_bits' bits (", method.where, ")"));
   }
   return found;
-}
-
-ZeroPoints packed_zeros(const Parts& parts, int bits, int64_t rows, int64_t groups) {
-  if (!parts.find("weight_zero_point")) return {};
-  const int per_word = 32 / bits;
-  const Words words(
-      parts.get("weight_zero_point", {"I32"}, {(rows + per_word - 1) / per_word, groups}));
-  ZeroPoints zeros;
-  for (int64_t row = 0; row < rows; ++row) {
-    for (int64_t group = 0; group < groups; ++group) {
-      const uint32_t word = words.at(row / per_word * groups + group);
-      const uint32_t code = word >> (row % per_word * bits) & ((1u << bits) - 1);
-      zeros.push_back(static_cast<int8_t>(static_cast<int>(code) - (1 << (bits - 1))));
-    }
-  }
-  return zeros;
 }
 
 }  // namespace
@@ -158,35 +178,32 @@ QuantizedMatrix packed_int_matrix(const Parts& parts, const QuantMethod& method)
     }
   }
   const auto [rows, cols] = dims;
-  const Part& codes = parts.get("weight_packed", {"I32"}, {kAny, kAny});
+  const Part& packed = parts.get("weight_packed", {"I32"}, {kAny, kAny});
   // A word holds at most 16 integers, so a shape from a hostile file gives no large product.
-  if (rows != codes.shape[0] || cols < 1 || cols > codes.shape[1] * 16) {
-    refuse_part(codes,
+  if (rows != packed.shape[0] || cols < 1 || cols > packed.shape[1] * 16) {
+    refuse_part(packed,
                 concat("the words of [", rows, ", ", cols, "] integers, as 'weight_shape' says"));
   }
-  const int bits = bits_of(codes, cols, method);
-  const Groups groups = read_groups(parts, rows, cols);
-  return make(scaled(groups, rows, cols), {codes, bits, codes.shape[1] * 4},
-              packed_zeros(parts, bits, rows, groups.count), groups, method.plain);
+  const Codes codes(packed, bits_of(packed, cols, method));
+  Scaling scaling = read_scaling(parts, rows, cols, method);
+  const Part* zeros = parts.find("weight_zero_point");
+  if (zeros) {
+    parts.get("weight_zero_point", {"I32"}, {ceil_div(rows, 32 / codes.bits()), scaling.count});
+  }
+  return make(packed, codes, zeros, cols, std::move(scaling));
 }
 
 QuantizedMatrix int8_matrix(const Parts& parts, const QuantMethod& method) {
   parts.refuse_others({"weight", "weight_scale", "weight_zero_point", "weight_g_idx"});
-  const Part& codes = parts.get("weight", {"I8"}, {kAny, kAny});
-  const int64_t rows = codes.shape[0], cols = codes.shape[1];
-  const Groups groups = read_groups(parts, rows, cols);
-  ZeroPoints zeros;
-  if (const Part* part = parts.find("weight_zero_point")) {
-    const int64_t count = groups.scales.count();
-    if (part->type != "I8" || std::ssize(part->bytes) != count) {
-      refuse_part(*part, concat("I8, one for each of ", count, " scales"));
-    }
-    for (int64_t i = 0; i < rows * groups.count; ++i) {
-      const int64_t at = groups.row_step == 0 ? 0 : i;
-      zeros.push_back(static_cast<int8_t>(part->bytes[static_cast<size_t>(at)]));
-    }
+  const Part& bytes = parts.get("weight", {"I8"}, {kAny, kAny});
+  const int64_t cols = bytes.shape[1];
+  Scaling scaling = read_scaling(parts, bytes.shape[0], cols, method);
+  const Part* zeros = parts.find("weight_zero_point");
+  const int64_t count = scaling.scales.count();
+  if (zeros && (zeros->type != "I8" || std::ssize(zeros->bytes) != count)) {
+    refuse_part(*zeros, concat("I8, one for each of ", count, " scales"));
   }
-  return make(scaled(groups, rows, cols), {codes, 8, cols}, std::move(zeros), groups, method.plain);
+  return make(bytes, Codes(bytes, 8), zeros, cols, std::move(scaling));
 }
 
 }  // namespace skald

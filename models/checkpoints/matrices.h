@@ -20,12 +20,12 @@ QuantizedMatrix int8_matrix(const Parts& parts, const QuantMethod& method);
 // FP8 with a scale for the matrix, for each row or for each block.
 QuantizedMatrix fp8_matrix(const Parts& parts, const QuantMethod& method);
 // FP4 with FP8 scales of 16 columns and a scale of the matrix: compressed-tensors' and ModelOpt's.
-QuantizedMatrix nvfp4_packed_matrix(const Parts& parts, const QuantMethod& method);
-QuantizedMatrix nvfp4_matrix(const Parts& parts, const QuantMethod& method);
+QuantizedMatrix nvfp4_packed_matrix(const Parts& parts);
+QuantizedMatrix nvfp4_matrix(const Parts& parts);
 // FP4 with scales of 32 columns that are powers of two.
-QuantizedMatrix mxfp4_matrix(const Parts& parts, const QuantMethod& method);
+QuantizedMatrix mxfp4_matrix(const Parts& parts);
 // bitsandbytes: NF4 or FP4 by a table, and integers with a scale for each row.
-QuantizedMatrix table4_matrix(const Parts& parts, const QuantMethod& method);
-QuantizedMatrix row_int8_matrix(const Parts& parts, const QuantMethod& method);
+QuantizedMatrix table4_matrix(const Parts& parts);
+QuantizedMatrix row_int8_matrix(const Parts& parts);
 
 }  // namespace skald

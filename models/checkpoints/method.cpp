@@ -13,7 +13,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kKey = "quantization_config";
-constexpr int64_t kMostGroup = 1 << 20;  // columns, also of a block
+constexpr std::string_view kOldKey = "compression_config";  // of the first compressed-tensors
+constexpr int64_t kMostGroup = 1 << 20;                     // columns, also of a block
 
 [[noreturn]] void refuse(const HfConfig& config, std::string_view key, std::string_view value,
                          std::string_view expected) {
@@ -66,6 +67,16 @@ void read_integers(const HfConfig& config, std::string_view bits_key, std::strin
   out.group = std::max<int64_t>(group, 0);
 }
 
+// Settings of single modules. "-:" leaves modules as they are, which their tensors show.
+void check_dynamic(const HfConfig& config) {
+  constexpr std::string_view kDynamic = "dynamic";
+  if (!config.is_object(kDynamic)) return refuse_any(config, kDynamic);
+  const HfConfig modules = config.object(kDynamic);
+  for (const std::string& name : modules.keys()) {
+    if (!name.starts_with("-:")) refuse_any(modules, name);
+  }
+}
+
 void read_gptq(const HfConfig& config, QuantMethod& out) {
   read_integers(config, "bits", "group_size", out);
   const int bits = out.bits.front();
@@ -74,7 +85,8 @@ void read_gptq(const HfConfig& config, QuantMethod& out) {
   }
   check_text(config, "checkpoint_format", {"gptq", "gptq_v2"});
   out.zeros_less_one = config.text_or("checkpoint_format", "gptq") == "gptq";
-  refuse_any(config, "dynamic");  // other settings for some modules
+  out.ordered = config.boolean_or("desc_act", false) && !config.boolean_or("static_groups", false);
+  check_dynamic(config);
   refuse_any(config, "is_marlin_format");
 }
 
@@ -83,7 +95,6 @@ void read_awq(const HfConfig& config, QuantMethod& out) {
   read_integers(config, old ? "w_bit" : "bits", old ? "q_group_size" : "group_size", out);
   if (out.bits.front() != 4) refuse(config, "bits", concat(out.bits.front()), "4");
   check_text(config, "version", {"gemm", "GEMM"});
-  if (!config.boolean_or("zero_point", true)) refuse(config, "zero_point", "false", "true");
 }
 
 // Adds the number to a list of different ones.
@@ -112,6 +123,8 @@ void read_groups(const HfConfig& config, QuantMethod& out) {
     if (!group.has("weights")) continue;  // only activations or caches are quantized
     const HfConfig weights = group.object("weights");
     check_text(weights, "type", {"int", "float"});
+    const std::string order = weights.is_text("actorder") ? weights.text("actorder") : "";
+    out.ordered = out.ordered || order == "group" || order == "dynamic";
     add_once(out.bits, static_cast<int>(weights.integer_or("num_bits", 8, 2, 8)));
     read_block(weights, "block_structure", out);
   }
@@ -133,7 +146,7 @@ void read_compressed_tensors(const HfConfig& config, QuantMethod& out) {
 }
 
 void read_fp8(const HfConfig& config, QuantMethod& out) {
-  check_text(config, "fmt", {"e4m3"});
+  check_text(config, "fmt", {"e4m3", "float8_e4m3fn"});
   check_text(config, "activation_scheme", {"dynamic", "static"});
   read_block(config, "weight_block_size", out);
 }
@@ -143,11 +156,10 @@ void read_modelopt(const HfConfig& config, QuantMethod& out) {
   read_groups(config, out);
 }
 
-void read_bits_and_bytes(const HfConfig& config, QuantMethod& out) {
+void read_bits_and_bytes(const HfConfig& config, QuantMethod&) {
   const bool four =
       config.boolean_or("load_in_4bit", false) || config.boolean_or("_load_in_4bit", false);
   if (four) check_text(config, "bnb_4bit_quant_type", {"nf4", "fp4"});
-  out.bits = {four ? 4 : 8};
 }
 
 struct Reader {
@@ -208,8 +220,9 @@ std::string method_of(const HfConfig& quantization) {
 
 std::optional<Found> find_quantization(const HfConfig& config, const fs::path& folder) {
   const HfConfig outer = holder(config);
-  if (!outer.has(kKey)) return find_in_files(folder);
-  HfConfig quantization = outer.object(kKey);
+  const bool old = outer.has(kOldKey) && !outer.has(kKey);
+  if (!old && !outer.has(kKey)) return find_in_files(folder);
+  HfConfig quantization = outer.object(old ? kOldKey : kKey);
   std::string method = method_of(quantization);
   return Found{std::move(quantization), std::move(method)};
 }

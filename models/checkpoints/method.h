@@ -19,11 +19,11 @@ enum class QuantTool : uint8_t { Gptq, Awq, CompressedTensors, Fp8, ModelOpt, Bi
 
 struct QuantMethod {
   QuantTool tool = QuantTool::Gptq;
-  std::string name;           // quant_method: "gptq"
-  std::string where;          // the configuration, for messages
-  DType plain = DType::BF16;  // the checkpoint's own type: of weights that become plain numbers
-  // The numbers of bits that integers may have, one for each group of layers.
-  std::vector<int> bits;
+  std::string name;             // quant_method: "gptq"
+  std::string where;            // the configuration, for messages
+  DType plain = DType::BF16;    // the checkpoint's own type: of weights that become plain numbers
+  std::vector<int> bits;        // the widths that integers may have: of GPTQ and AWQ, one
+  bool ordered = false;         // groups follow an order of columns that the file must have
   int64_t group = 0;            // GPTQ's and AWQ's columns of a group; 0: all of a row
   bool zeros_less_one = false;  // GPTQ's first format stores zero points less 1
   int64_t block_rows = 0,

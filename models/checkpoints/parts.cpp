@@ -1,6 +1,7 @@
 #include "models/checkpoints/parts.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "engine/base/error.h"
@@ -61,6 +62,13 @@ void Parts::refuse_others(std::initializer_list<std::string_view> kinds) const {
   }
 }
 
+void Parts::refuse_stack() const {
+  for (const auto& [kind, part] : parts_) {
+    if (part.shape.size() > 2)
+      refuse_part(part, "a matrix; stacks of quantized experts are not read");
+  }
+}
+
 Numbers::Numbers(const Part& part) : data_(part.bytes.data()) {
   const auto* type = std::find(std::begin(kTypes), std::end(kTypes), part.type);
   if (type == std::end(kTypes)) refuse_part(part, types_text(kTypes));
@@ -97,6 +105,9 @@ bool Numbers::all_f16() const {
   if (kind_ == Kind::F16) return true;
   for (int64_t i = 0; i < count_; ++i) {
     const float number = at(i);
+    // Normal numbers of f16: eight bits of precision are always enough, as bf16 and FP8 have them.
+    const float size = std::fabs(number);
+    if (kind_ != Kind::F32 && size >= 0x1p-14F && size < 0x1p15F) continue;
     if (f16_to_f32(f32_to_f16(number)) != number) return false;
   }
   return true;

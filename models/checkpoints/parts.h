@@ -27,19 +27,22 @@ using Types = std::initializer_list<std::string_view>;
 
 class Parts {
  public:
-  explicit Parts(std::string matrix) : matrix_(std::move(matrix)) {}
+  explicit Parts(std::string module) : module_(std::move(module)) {}
 
   void add(std::string kind, Part part) { parts_.insert({std::move(kind), std::move(part)}); }
-  const std::string& matrix() const { return matrix_; }  // "blk.0.attn_q.weight"
-  const Part* find(std::string_view kind) const;         // nullptr: there is none
+  const std::string& module() const { return module_; }  // "blk.0.attn_q"
+  std::string matrix() const { return module_ + ".weight"; }
+  const Part* find(std::string_view kind) const;  // nullptr: there is none
   // Throws unless the part is there, of one of the types, and has the shape.
   const Part& get(std::string_view kind, Types types, Shape shape) const;
   // Throws if there is a part of another kind.
   void refuse_others(std::initializer_list<std::string_view> kinds) const;
+  // Throws if a part has three dimensions.
+  void refuse_stack() const;
   const Part& any() const { return parts_.begin()->second; }  // for messages
 
  private:
-  std::string matrix_;
+  std::string module_;
   std::map<std::string, Part, std::less<>> parts_;
 };
 

@@ -1,5 +1,7 @@
 #include "models/checkpoints/rows.h"
 
+#include <algorithm>
+#include <array>
 #include <cstring>
 #include <utility>
 
@@ -36,10 +38,13 @@ class ProductRows final : public FloatRows {
 
   void read_row(int64_t row, std::span<float> out) const override {
     std::vector<int16_t> integers(out.size());
-    m_.integers->read_row(row, integers);
-    for (size_t i = 0; i < out.size(); ++i) {
-      out[i] = m_.scale(row, static_cast<int64_t>(i)) * static_cast<float>(integers[i]);
-    }
+    m_.rows->read_row(row, integers);
+    m_.groups.for_each_run(std::ssize(out), [&](int64_t group, int64_t first, int64_t end) {
+      const float scale = m_.scale(row, group);
+      for (auto i = static_cast<size_t>(first); i < static_cast<size_t>(end); ++i) {
+        out[i] = scale * static_cast<float>(integers[i]);
+      }
+    });
   }
 
  private:
@@ -64,14 +69,14 @@ void pack(const int16_t* in, BlockQ8_0& out) {
 template <class Block>
 class BlockReader final : public RowReader {
  public:
-  explicit BlockReader(ScaledIntegers matrix) : m_(std::move(matrix)) {}
+  BlockReader(ScaledIntegers matrix, int64_t cols) : m_(std::move(matrix)), cols_(cols) {}
 
   void read_row(int64_t row, std::byte* out) const override {
-    std::vector<int16_t> integers(static_cast<size_t>(m_.cols));
-    m_.integers->read_row(row, integers);
-    for (int64_t col = 0; col < m_.cols; col += Block::kElems, out += sizeof(Block)) {
+    std::vector<int16_t> integers(static_cast<size_t>(cols_));
+    m_.rows->read_row(row, integers);
+    for (int64_t col = 0; col < cols_; col += Block::kElems, out += sizeof(Block)) {
       Block block;
-      block.scale = f32_to_f16(m_.scale(row, col));
+      block.scale = f32_to_f16(m_.scale(row, m_.groups.at(col)));
       pack(integers.data() + col, block);
       std::memcpy(out, &block, sizeof block);
     }
@@ -79,56 +84,88 @@ class BlockReader final : public RowReader {
 
  private:
   ScaledIntegers m_;
+  int64_t cols_;
 };
 
-template <class Block>
-QuantizedMatrix block_rows(ScaledIntegers matrix, DType type) {
-  QuantizedMatrix out{type, matrix.rows, matrix.cols};
-  out.reader = std::make_unique<BlockReader<Block>>(std::move(matrix));
-  return out;
+constexpr int64_t kBlock = BlockQ8_0::kElems;
+static_assert(BlockQ4_0::kElems == kBlock && BlockQ5_0::kElems == kBlock);
+
+// The formats of integers, from narrow to wide.
+struct IntegerFormat {
+  DType type;
+  int least, most;
+};
+constexpr IntegerFormat kFormats[] = {
+    {DType::Q4_0, -8, 7}, {DType::Q5_0, -16, 15}, {DType::Q8_0, -128, 127}};
+
+size_t width(DType type) {
+  const auto* found = std::find_if(std::begin(kFormats), std::end(kFormats),
+                                   [&](const IntegerFormat& f) { return f.type == type; });
+  return static_cast<size_t>(found - kFormats);
 }
 
 }  // namespace
 
-QuantizedMatrix plain_rows(std::unique_ptr<FloatRows> floats, int64_t rows, int64_t cols,
-                           DType plain) {
-  return {plain, rows, cols, std::make_unique<PlainReader>(std::move(floats), cols, plain)};
-}
-
-QuantizedMatrix scaled_rows(ScaledIntegers matrix, DType plain) {
-  constexpr int64_t kBlock = BlockQ8_0::kElems;
-  static_assert(BlockQ4_0::kElems == kBlock && BlockQ5_0::kElems == kBlock);
-  const auto within = [&](int least, int most) {
-    return matrix.low >= least && matrix.high <= most;
-  };
-  const bool blocks = matrix.cols % kBlock == 0 && matrix.group_of.empty() &&
-                      (matrix.group % kBlock == 0 || matrix.group >= matrix.cols) &&
-                      within(-128, 127) && matrix.scales.all_f16();
-  if (!blocks) {
-    const int64_t rows = matrix.rows, cols = matrix.cols;
-    return plain_rows(std::make_unique<ProductRows>(std::move(matrix)), rows, cols, plain);
-  }
-  if (within(-8, 7)) return block_rows<BlockQ4_0>(std::move(matrix), DType::Q4_0);
-  if (within(-16, 15)) return block_rows<BlockQ5_0>(std::move(matrix), DType::Q5_0);
-  return block_rows<BlockQ8_0>(std::move(matrix), DType::Q8_0);
-}
-
-std::vector<int32_t> column_groups(const Part& part, int64_t groups, int64_t group) {
+ColumnGroups read_groups(const Part& part, int64_t groups, int64_t width) {
   const Words words(part);
-  std::vector<int32_t> of;
-  bool in_order = true, unnamed = true;
-  for (int64_t col = 0; col < part.shape.front(); ++col) {
-    of.push_back(static_cast<int32_t>(words.at(col)));
-    in_order = in_order && of.back() == col / group;
-    unnamed = unnamed && of.back() == -1;
+  const int64_t cols = part.shape.front();
+  ColumnGroups out{width, std::vector<int32_t>(static_cast<size_t>(cols))};
+  bool in_order = true, all_equal = true;
+  for (int64_t col = 0; col < cols; ++col) {
+    const auto at = static_cast<int32_t>(words.at(col));
+    out.of[static_cast<size_t>(col)] = at;
+    in_order = in_order && at == col / width;
+    all_equal = all_equal && at == out.of.front();
   }
-  if (in_order || unnamed) return {};
-  for (const int32_t at : of) {
+  if (in_order || (all_equal && (groups > 1 || out.of.front() == -1))) return {width};
+  std::vector<int64_t> counts(static_cast<size_t>(groups));
+  for (const int32_t at : out.of) {
     if (at < 0 || at >= groups) {
       refuse_part(part, concat("groups from 0 to ", groups - 1, ", but a column has ", at));
     }
+    ++counts[static_cast<size_t>(at)];
   }
-  return of;
+  for (int64_t group = 0; group < groups; ++group) {
+    const int64_t expected = std::min(width, cols - group * width);
+    if (counts[static_cast<size_t>(group)] == expected) continue;
+    refuse_part(part, concat("groups of ", width, " columns, but group ", group, " has ",
+                             counts[static_cast<size_t>(group)]));
+  }
+  return out;
+}
+
+DType exact_type(const QuantizedMatrix& matrix, DType plain) {
+  if (matrix.blocks) return matrix.block_type;
+  if (!matrix.integers) return plain;
+  const ScaledIntegers& m = *matrix.integers;
+  const bool whole = matrix.cols % kBlock == 0 && m.groups.of.empty() &&
+                     (m.groups.width % kBlock == 0 || m.groups.width >= matrix.cols);
+  if (!whole) return plain;
+  for (const auto& [type, least, most] : kFormats) {
+    if (m.low >= least && m.high <= most) return m.scales.all_f16() ? type : plain;
+  }
+  return plain;
+}
+
+bool is_wider(DType a, DType b) { return width(a) > width(b); }
+
+std::unique_ptr<RowReader> reader_of(QuantizedMatrix matrix, DType type) {
+  if (matrix.blocks) return std::move(matrix.blocks);
+  if (matrix.floats) {
+    return std::make_unique<PlainReader>(std::move(matrix.floats), matrix.cols, type);
+  }
+  ScaledIntegers& m = *matrix.integers;
+  if (type == DType::Q4_0) {
+    return std::make_unique<BlockReader<BlockQ4_0>>(std::move(m), matrix.cols);
+  }
+  if (type == DType::Q5_0) {
+    return std::make_unique<BlockReader<BlockQ5_0>>(std::move(m), matrix.cols);
+  }
+  if (type == DType::Q8_0) {
+    return std::make_unique<BlockReader<BlockQ8_0>>(std::move(m), matrix.cols);
+  }
+  auto products = std::make_unique<ProductRows>(std::move(m));
+  return std::make_unique<PlainReader>(std::move(products), matrix.cols, type);
 }
 
 }  // namespace skald

@@ -1,13 +1,15 @@
 // What a quantized matrix becomes: rows in a format that skald computes with, read from the parts
 // while a backend loads the matrix.
 //
-// Integers times scales become blocks of a GGUF format that holds them exactly: numbers from -8 to
-// 7 Q4_0, from -16 to 15 Q5_0, from -128 to 127 Q8_0. What no such format holds exactly becomes
-// plain numbers: in the checkpoint's own type, each rounded once from its float32 value.
+// Integers times scales become blocks of a GGUF format that holds them exactly: integers from -8 to
+// 7 become Q4_0, from -16 to 15 Q5_0, from -128 to 127 Q8_0. What no such format holds exactly
+// becomes plain numbers: in the checkpoint's own type, each rounded once from its float32 value.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -16,20 +18,12 @@
 
 namespace skald {
 
-struct QuantizedMatrix {
-  DType type = DType::F32;
-  int64_t rows = 0, cols = 0;
-  std::unique_ptr<RowReader> reader;
-};
-
 // Gives a row's weights in float32. Any thread may call it.
 class FloatRows {
  public:
   virtual ~FloatRows() = default;
   virtual void read_row(int64_t row, std::span<float> out) const = 0;
 };
-QuantizedMatrix plain_rows(std::unique_ptr<FloatRows> floats, int64_t rows, int64_t cols,
-                           DType plain);
 
 // Gives a row's integers, each less its zero point. Any thread may call it.
 class IntegerRows {
@@ -38,26 +32,60 @@ class IntegerRows {
   virtual void read_row(int64_t row, std::span<int16_t> out) const = 0;
 };
 
+// The columns that share a scale and a zero point.
+struct ColumnGroups {
+  int64_t width = 1;  // columns of a group, if groups are runs of columns
+  // The group of each column, if groups are no runs. Else empty.
+  std::vector<int32_t> of = {};
+
+  // Calls fn(group, first, end) for runs of columns that share a group.
+  template <class Fn>
+  void for_each_run(int64_t cols, const Fn& fn) const {
+    for (int64_t first = 0, end = 0; first < cols; first = end) {
+      if (of.empty()) {
+        end = std::min(first + width, cols);
+        fn(first / width, first, end);
+      } else {
+        end = first + 1;
+        fn(int64_t{of[static_cast<size_t>(first)]}, first, end);
+      }
+    }
+  }
+  int64_t at(int64_t col) const { return of.empty() ? col / width : of[static_cast<size_t>(col)]; }
+};
+
+// Reads the group of each column from an I32 part. In order if all columns have the same number
+// although there are several groups. Throws unless each group has `width` columns, the last one
+// perhaps fewer.
+ColumnGroups read_groups(const Part& part, int64_t groups, int64_t width);
+
 // weight = scale × integer. The scale's place is row × row_step + group × group_step.
 struct ScaledIntegers {
-  int64_t rows = 0, cols = 0;
-  std::unique_ptr<IntegerRows> integers;
+  std::unique_ptr<IntegerRows> rows;
   int low = 0, high = 0;  // the least and the greatest integer that may occur
   Numbers scales;
   int64_t row_step = 0, group_step = 0;
-  int64_t group = 1;  // columns of a group
-  // The group of each column, if groups are no runs of columns. Else empty.
-  std::vector<int32_t> group_of = {};
+  ColumnGroups groups;
 
-  float scale(int64_t row, int64_t col) const {
-    const int64_t g = group_of.empty() ? col / group : group_of[static_cast<size_t>(col)];
-    return scales.at(row * row_step + g * group_step);
+  float scale(int64_t row, int64_t group) const {
+    return scales.at(row * row_step + group * group_step);
   }
 };
-QuantizedMatrix scaled_rows(ScaledIntegers matrix, DType plain);
 
-// Reads the group of each column from an I32 part, for group_of. Empty if the groups are runs of
-// `group` columns in their order, or if the part says so by -1 in each column.
-std::vector<int32_t> column_groups(const Part& part, int64_t groups, int64_t group);
+// One of the three describes the weights.
+struct QuantizedMatrix {
+  int64_t rows = 0, cols = 0;
+  std::unique_ptr<FloatRows> floats = {};
+  std::optional<ScaledIntegers> integers = {};
+  std::unique_ptr<RowReader> blocks = {};  // in block_type
+  DType block_type = DType::F32;
+};
+
+// The smallest format that holds the matrix exactly; `plain` if none does.
+DType exact_type(const QuantizedMatrix& matrix, DType plain);
+// Whether `a` holds all integers that `b` holds. Plain types hold all.
+bool is_wider(DType a, DType b);
+// Reads the matrix in `type`, which is exact_type() or a wider one.
+std::unique_ptr<RowReader> reader_of(QuantizedMatrix matrix, DType type);
 
 }  // namespace skald

@@ -36,7 +36,11 @@ constexpr std::string_view kKinds[] = {"weight.absmax",
                                        "weight_g_idx",
                                        "pre_quant_scale",
                                        "SCB",
+                                       "weight_format",
                                        kWeight};
+
+// AWQ's scales of an activation function, by which the next matrix is multiplied.
+constexpr std::string_view kActivationScales = ".act.scales";
 
 // A tensor's name before and after the dot that begins its kind; no kind: it is no part.
 struct PartName {
@@ -64,9 +68,9 @@ Part part_of(const Tensor& tensor) {
 }
 
 QuantizedMatrix packed_matrix(const Parts& parts, const QuantMethod& method) {
-  if (parts.find("weight_global_scale")) return nvfp4_packed_matrix(parts, method);
+  if (parts.find("weight_global_scale")) return nvfp4_packed_matrix(parts);
   const Part* packed = parts.find("weight_packed");
-  return packed->type == "U8" ? mxfp4_matrix(parts, method) : packed_int_matrix(parts, method);
+  return packed->type == "U8" ? mxfp4_matrix(parts) : packed_int_matrix(parts, method);
 }
 
 QuantizedMatrix matrix_of(const Parts& parts, const QuantMethod& method) {
@@ -79,9 +83,9 @@ QuantizedMatrix matrix_of(const Parts& parts, const QuantMethod& method) {
     case QuantTool::Fp8:
       return fp8_matrix(parts, method);
     case QuantTool::ModelOpt:
-      return parts.find("weight_scale_2") ? nvfp4_matrix(parts, method) : fp8_matrix(parts, method);
+      return parts.find("weight_scale_2") ? nvfp4_matrix(parts) : fp8_matrix(parts, method);
     case QuantTool::BitsAndBytes:
-      return parts.find("SCB") ? row_int8_matrix(parts, method) : table4_matrix(parts, method);
+      return parts.find("SCB") ? row_int8_matrix(parts) : table4_matrix(parts);
     case QuantTool::CompressedTensors:
       break;
   }
@@ -89,14 +93,24 @@ QuantizedMatrix matrix_of(const Parts& parts, const QuantMethod& method) {
   return weight && weight->type == "I8" ? int8_matrix(parts, method) : fp8_matrix(parts, method);
 }
 
+using PartsByModule = std::map<std::string, Parts, std::less<>>;
+
+// The name without the number of an expert: "blk.0.ffn_up" of "blk.0.ffn_up.7".
+std::string stack_of(std::string_view module) {
+  const size_t dot = module.rfind('.');
+  const std::string_view last = module.substr(dot + 1);
+  const bool number = last.find_first_not_of("0123456789") == last.npos;
+  return std::string(number ? module.substr(0, dot) : module);
+}
+
 class CheckpointWeights final : public DescribedWeights {
  public:
   CheckpointWeights(std::shared_ptr<const SafetensorsFile> file, const QuantMethod& method)
       : DescribedWeights(file->path(), file) {
-    std::map<std::string, Parts, std::less<>> matrices;
+    PartsByModule matrices;
     const auto add_part = [&](Part part) {
       const auto [module, kind] = split(part.name);
-      const auto at = matrices.try_emplace(std::string(module), concat(module, ".", kWeight)).first;
+      const auto at = matrices.try_emplace(std::string(module), std::string(module)).first;
       at->second.add(std::string(kind), std::move(part));
     };
     for (const RawTensor& raw : file->raw_tensors()) {
@@ -114,22 +128,48 @@ class CheckpointWeights final : public DescribedWeights {
       if (found == matrices.end()) {
         add(tensor);
       } else {
-        found->second.add(std::string(kWeight), part_of(tensor));  // refused: it is not packed
+        // Its layout refuses the plain matrix, or knows what it means.
+        found->second.add(std::string(kWeight), part_of(tensor));
       }
     }
-    for (const auto& [module, parts] : matrices) add_matrix(parts, method);
+    add_matrices(matrices, method);
   }
 
  private:
-  void add_matrix(const Parts& parts, const QuantMethod& method) {
-    QuantizedMatrix matrix = matrix_of(parts, method);
-    Tensor tensor{parts.matrix(), {matrix.rows, matrix.cols}, {}, parts.any().file};
-    tensor.view.type = matrix.type;
-    tensor.view.rows = matrix.rows;
-    tensor.view.cols = matrix.cols;
+  struct Made {
+    const Parts* parts;
+    QuantizedMatrix matrix;
+    DType type;
+  };
+
+  // The experts of a layer have one format: the widest that one of them needs.
+  void add_matrices(const PartsByModule& matrices, const QuantMethod& method) {
+    std::vector<Made> all;
+    std::map<std::string, DType> widest;
+    for (const auto& [module, parts] : matrices) {
+      parts.refuse_stack();
+      Made made{&parts, matrix_of(parts, method), DType::F32};
+      made.type = exact_type(made.matrix, method.plain);
+      const auto [at, first] = widest.try_emplace(stack_of(module), made.type);
+      if (!first && is_wider(made.type, at->second)) at->second = made.type;
+      all.push_back(std::move(made));
+    }
+    for (Made& made : all) {
+      const bool blocks = made.matrix.blocks != nullptr;
+      const std::string_view module = made.parts->module();
+      add_matrix(std::move(made), blocks ? made.type : widest.at(stack_of(module)));
+    }
+  }
+
+  void add_matrix(Made made, DType type) {
+    Tensor tensor{
+        made.parts->matrix(), {made.matrix.rows, made.matrix.cols}, {}, made.parts->any().file};
+    tensor.view.type = type;
+    tensor.view.rows = made.matrix.rows;
+    tensor.view.cols = made.matrix.cols;
     tensor.view.row_bytes = tensor.view.own_row_bytes();
-    tensor.view.reader = matrix.reader.get();
-    readers_.push_back(std::move(matrix.reader));
+    readers_.push_back(reader_of(std::move(made.matrix), type));
+    tensor.view.reader = readers_.back().get();
     add(std::move(tensor));
   }
 
@@ -142,6 +182,11 @@ TensorRename part_names(TensorRename whole) {
   return [whole = std::move(whole)](std::string_view name) -> std::string {
     const auto [module, kind] = split(name);
     if (kind.empty() || kind == kWeight) return whole(name);
+    if (name.ends_with(kActivationScales)) {
+      fail(
+          Exit::Model, "tensor '", printable(name),
+          "' scales an activation, which skald does not compute; use the original model or a GGUF");
+    }
     std::string matrix = whole(concat(module, ".", kWeight));
     if (!matrix.ends_with(concat(".", kWeight))) return "";
     matrix.resize(matrix.size() - kWeight.size());

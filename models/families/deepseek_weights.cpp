@@ -35,6 +35,7 @@ class HeadColumns final : public RowReader {
           (*numbers)[static_cast<size_t>(i * view_.cols + row % view_.cols)];
     }
     info(type_).encode_row(column.data(), out, rows_.count);
+    if (row % view_.cols == view_.cols - 1) drop(row / view_.cols);
   }
 
  private:
@@ -43,7 +44,6 @@ class HeadColumns final : public RowReader {
   // The rows of a head. Each column needs all of them, and a thread reads a head's columns one
   // after the other, so the last heads are kept.
   std::shared_ptr<const Numbers> head(int64_t at) const {
-    constexpr size_t kMostKept = 64;
     {
       const std::lock_guard lock(mutex_);
       const auto found = kept_.find(at);
@@ -56,9 +56,13 @@ class HeadColumns final : public RowReader {
                        scratch);
     }
     const std::lock_guard lock(mutex_);
-    if (kept_.size() >= kMostKept) kept_.clear();
     kept_[at] = numbers;
     return numbers;
+  }
+
+  void drop(int64_t at) const {
+    const std::lock_guard lock(mutex_);
+    kept_.erase(at);
   }
 
   TensorView view_;

@@ -7,7 +7,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
-#include "engine/quant/formats/mxfp4.h"
+#include "models/checkpoints/mxfp4_block.h"
 #include "models/files/made_weights.h"
 
 namespace skald {
@@ -19,33 +19,25 @@ struct Rows {
 };
 constexpr Rows kAll = {0, 1}, kEven = {0, 2}, kOdd = {1, 2};
 
-// MXFP4 of Hugging Face's files: byte j of a block holds the numbers 2 j and 2 j + 1 in its low and
-// high half. In BlockMXFP4 it holds the numbers j and j + 16.
-class Mxfp4Rows final : public RowReader {
+class ExpertBlocks final : public RowReader {
  public:
   // blocks: [experts, rows, cols / 32, 16]; scales: [experts, rows, cols / 32]
-  Mxfp4Rows(const std::byte* blocks, const std::byte* scales, int64_t rows, int64_t cols,
-            Rows wanted)
+  ExpertBlocks(const std::byte* blocks, const std::byte* scales, int64_t rows, int64_t cols,
+               Rows wanted)
       : blocks_(blocks), scales_(scales), rows_(rows), count_(cols / kNumbers), wanted_(wanted) {}
 
   void read_row(int64_t row, std::byte* out) const override {
     const int64_t each = rows_ / wanted_.step;
     const int64_t from = row / each * rows_ + row % each * wanted_.step + wanted_.first;
-    const auto* bytes = reinterpret_cast<const uint8_t*>(blocks_ + from * count_ * kBytes);
-    const auto* scales = reinterpret_cast<const uint8_t*>(scales_ + from * count_);
+    const std::byte* bytes = blocks_ + from * count_ * kBytes;
+    const std::byte* scales = scales_ + from * count_;
     for (int64_t i = 0; i < count_; ++i, bytes += kBytes, out += sizeof(BlockMXFP4)) {
-      BlockMXFP4 block;
-      block.exponent = scales[i];
-      for (int j = 0; j < kBytes / 2; ++j) {
-        const int low = bytes[j], high = bytes[j + kBytes / 2];
-        block.q[2 * j] = static_cast<uint8_t>((low & 15) | (high & 15) << 4);
-        block.q[2 * j + 1] = static_cast<uint8_t>(low >> 4 | (high & 0xf0));
-      }
+      const BlockMXFP4 block = mxfp4_block(bytes, scales[i]);
       std::memcpy(out, &block, sizeof block);
     }
   }
 
-  static constexpr int64_t kNumbers = BlockMXFP4::kElems, kBytes = kNumbers / 2;
+  static constexpr int64_t kNumbers = BlockMXFP4::kElems, kBytes = kMxfp4Bytes;
 
  private:
   const std::byte *blocks_, *scales_;
@@ -198,7 +190,7 @@ class GptOssWeights final : public DescribedWeights {
 
   void add_blocks(const RawTensor& blocks, const RawTensor& scales, const std::string& stack) {
     const std::vector<int64_t>& shape = blocks.shape;
-    const bool fits = shape.size() == 4 && shape[3] == Mxfp4Rows::kBytes &&
+    const bool fits = shape.size() == 4 && shape[3] == ExpertBlocks::kBytes &&
                       scales.shape == std::vector<int64_t>(shape.begin(), shape.begin() + 3) &&
                       std::find(shape.begin(), shape.end(), 0) == shape.end();
     if (!fits) {
@@ -213,9 +205,9 @@ class GptOssWeights final : public DescribedWeights {
       own.file = blocks.file;
       own.view.type = DType::MXFP4;
       check_even(own, shape[1], rows);
-      own.shape = {shape[0], shape[1] / rows.step, shape[2] * Mxfp4Rows::kNumbers};
-      add_read<Mxfp4Rows>(own, blocks.bytes.data(), scales.bytes.data(), shape[1], own.shape[2],
-                          rows);
+      own.shape = {shape[0], shape[1] / rows.step, shape[2] * ExpertBlocks::kNumbers};
+      add_read<ExpertBlocks>(own, blocks.bytes.data(), scales.bytes.data(), shape[1], own.shape[2],
+                             rows);
     });
   }
 

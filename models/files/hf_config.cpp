@@ -1,7 +1,9 @@
 #include "models/files/hf_config.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
+#include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -47,7 +49,9 @@ HfConfig HfConfig::read(const std::filesystem::path& file) {
   }
   std::ifstream in(file, std::ios::binary);
   const std::string text = rest_of(in);
-  if (in.bad()) fail(Exit::Model, file.string(), ": cannot be read");
+  if (!in.is_open() || in.bad()) {
+    fail(Exit::Model, file.string(), ": cannot be read: ", std::strerror(errno));
+  }
   return parse(text, file.string());
 }
 
@@ -165,6 +169,7 @@ HfConfig HfConfig::with_defaults(std::string_view json) const {
 }
 
 std::vector<int64_t> HfConfig::integers(std::string_view key) const {
+  if (!has(key)) fail(Exit::Model, where_, ": '", key, "' is missing (expected whole numbers)");
   const nlohmann::json& value = *json_->value.find(key);
   std::vector<int64_t> all;
   const auto add = [&](const nlohmann::json& element) {
@@ -182,6 +187,7 @@ std::vector<int64_t> HfConfig::integers(std::string_view key) const {
 }
 
 std::vector<std::string> HfConfig::texts(std::string_view key) const {
+  if (!has(key)) fail(Exit::Model, where_, ": '", key, "' is missing (expected a list of strings)");
   const nlohmann::json& value = *json_->value.find(key);
   const auto is_text = [](const nlohmann::json& element) { return element.is_string(); };
   if (!value.is_array() || !std::all_of(value.begin(), value.end(), is_text)) {

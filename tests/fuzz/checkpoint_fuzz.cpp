@@ -13,8 +13,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto same = [](std::string_view name) { return std::string(name); };
   for (const QuantTool tool : {QuantTool::Gptq, QuantTool::Awq, QuantTool::CompressedTensors,
                                QuantTool::Fp8, QuantTool::ModelOpt, QuantTool::BitsAndBytes}) {
-    for (const int bits : {3, 4, 8}) {
-      const QuantMethod method{.tool = tool, .where = "fuzz", .bits = {bits}, .group = 32};
+    for (int settings = 0; settings < 8; ++settings) {
+      constexpr int kBits[] = {2, 3, 4, 8};
+      QuantMethod method{.tool = tool, .where = "fuzz", .bits = {kBits[settings % 4]}};
+      if (tool == QuantTool::CompressedTensors && settings >= 4) method.bits.push_back(8);
+      method.ordered = method.zeros_less_one = settings >= 4;
+      method.group = settings % 2 * 32;
+      method.block_rows = method.block_cols = settings % 2 * 128;
       try {
         const auto weights = quantized_weights(
             open_safetensors(file.path(), part_names(same), RawTensors::Kept), method);

@@ -1,7 +1,9 @@
 #include "tokenizer/sentencepiece/sentencepiece_model.h"
 
 #include <bit>
+#include <cerrno>
 #include <cmath>
+#include <cstring>
 #include <fstream>
 #include <unordered_set>
 
@@ -268,6 +270,7 @@ Vocabulary read_sentencepiece(const std::filesystem::path& model) {
   }
   std::string bytes(size, '\0');
   std::ifstream in(model, std::ios::binary);
+  if (!in.is_open()) fail(Exit::Model, model.string(), ": cannot be read: ", std::strerror(errno));
   if (!in.read(bytes.data(), static_cast<std::streamsize>(size))) {
     fail(Exit::Model, model.string(), ": ends early or cannot be read; check the file");
   }

@@ -35,7 +35,8 @@ TEST_CASE("a file without a dialogue is refused in one line that names the file"
       {R"([{"role": "tool\u001b", "content": "a"}])", "role 'tool\\x1b'"},
   };
   for (const auto& [json, says] : cases) {
-    const std::string text = error_text([&] { read_transcript(json, "f"); }, Exit::Failed);
+    const std::string text =
+        error_text([&text_of = json] { read_transcript(text_of, "f"); }, Exit::Failed);
     CAPTURE(json, text);
     CHECK(has(text, says));
     CHECK(!has(text, "\n"));

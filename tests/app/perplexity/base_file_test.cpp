@@ -145,8 +145,18 @@ TEST_CASE("a damaged base file is an Error, never a crash") {
   compact->write(row(1, 20), 0);
   compact->finish();
   const std::string small = read_file(path);
-  for (size_t size = 8; size + 10 * 8 + 12 < small.size(); size += 7) {
+  for (size_t size = 8; size + 10 * 8 + 12 + 16 < small.size(); size += 7) {
     CHECK(!opening(small.substr(0, size)).empty());
+  }
+  const auto compared = [&](const std::string& bytes) {
+    folder.write("base", bytes);
+    return error_text([&] { open_base_file(path)->compare(0, row(2, 20), 0); }, Exit::Failed);
+  };
+  for (size_t at = 0; at < small.size(); ++at) {  // one bit at any place
+    std::string bytes = small;
+    bytes[at] = static_cast<char>(bytes[at] ^ 1 << at % 8);
+    if (at >= 8) CHECK(!compared(bytes).empty());
+    if (at == 7) CHECK(has(opening(bytes), "another version of skald"));
   }
   std::string length = small;
   length[14] = '\x7f';

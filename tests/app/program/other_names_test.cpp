@@ -22,7 +22,8 @@ void check_advice(std::string_view advice) {
   CHECK(!text.empty());
   CHECK(text.find('\n') == std::string::npos);
   const std::regex commands("'skald ([a-z]+)"), flags("(?:^| )(--[a-z-]+|-[a-z]+)");
-  std::string helps = skald({"run", "--help"}).out + skald({"chat", "--help"}).out;
+  std::string helps =
+      skald({"run", "--help"}).out + skald({"chat", "--help"}).out + skald({"--help"}).out;
   for (std::sregex_iterator at(text.begin(), text.end(), commands), end; at != end; ++at) {
     CHECK(is_command((*at)[1].str()));
     helps += skald({(*at)[1].str(), "--help"}).out;
