@@ -122,7 +122,7 @@ PplCheckpoint::PplCheckpoint(const std::string& path, std::shared_ptr<FileClaim>
                              const std::function<void(const PplChunk&)>& on_chunk)
     : output_(path, Existing::Continue, std::move(claim)) {
   if (!output_.is_file()) {
-    fail(Exit::Usage, "--checkpoint ", output_.name(),
+    fail(Exit::Failed, "--checkpoint ", output_.name(),
          ": expected a regular file, since it is read again");
   }
   const auto check_heading = [&](const PplHeading& heading) {

@@ -12,9 +12,21 @@ using grammar::NodeId;
 
 namespace {
 
-constexpr size_t kFewValues = 10;   // values whose use is remembered in a state
-constexpr size_t kMostCounted = 4;  // conditions of contains
+constexpr size_t kFewValues = 63;       // values whose use is remembered in the bits of a state
+constexpr size_t kMostSubsets = 1'100;  // of values: each is a state
+constexpr size_t kMostCounted = 4;      // conditions of contains
 constexpr uint64_t kLongestCounted = 4'000;
+
+// Whether at most `most` of `values` values can be chosen in few ways, regardless of their order.
+bool few_subsets(size_t values, uint64_t most) {
+  size_t sum = 0, ways = 1;
+  for (size_t k = 0; k <= values && k <= most; ++k) {
+    sum += ways;
+    if (sum > kMostSubsets) return false;
+    ways = ways * (values - k) / (k + 1);
+  }
+  return true;
+}
 
 }  // namespace
 
@@ -112,7 +124,7 @@ class ArrayGraph {
       return true;
     }
     const auto values = c_.few_values(cond);
-    if (!values) return false;
+    if (!values || !few_subsets(values->size(), form_.most)) return false;
     for (const auto& [text, value] : *values) {
       const auto [known, fresh] = values_.try_emplace(text, values_.size(), NodeId{});
       if (fresh) known->second.second = c_.build(value, "#");

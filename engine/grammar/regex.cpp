@@ -273,6 +273,13 @@ class RegexParser {
         return one('\v');
       case '0':
         return one('\0');
+      case 'c': {  // a control character by its letter: \cJ is a line feed
+        const char letter = cursor_.peek();
+        const bool ascii = (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z');
+        if (!ascii) cursor_.fail_at(begin, "expected a letter after \\c");
+        cursor_.skip(1);
+        return one(static_cast<char32_t>(letter % 32));
+      }
       case 'x':
       case 'u':
         return one(parse_code(c == 'x' ? 2 : 4));

@@ -1,4 +1,6 @@
 // Reads chat templates and the texts of special tokens from the files of a Hugging Face folder.
+#include <cerrno>
+#include <cstring>
 #include <fstream>
 
 #include "engine/base/error.h"
@@ -26,6 +28,7 @@ std::optional<std::string> read_if_there(const fs::path& file) {
     fail(Exit::Model, name, ": is ", size, " bytes long; expected at most ", kMostBytes, " bytes");
   std::string text(size, '\0');
   std::ifstream in(file, std::ios::binary);
+  if (!in.is_open()) fail(Exit::Model, name, ": cannot be read: ", std::strerror(errno));
   if (!in.read(text.data(), static_cast<std::streamsize>(size))) {
     fail(Exit::Model, name, ": cannot be read");
   }

@@ -63,7 +63,7 @@ TEST_CASE("a wrong rule is refused") {
       CHECK(parse_weight_rules(text).size() == 1);
       continue;
     }
-    CHECK(has(error_text([&] { parse_weight_rules(text); }, Exit::Usage), says));
+    CHECK(has(error_text([&rules = text] { parse_weight_rules(rules); }, Exit::Usage), says));
   }
   // An expression that takes for ever is the user's mistake, too.
   const std::vector<WeightRule> slow = parse_weight_rules("^(a|aa)+$=cpu");

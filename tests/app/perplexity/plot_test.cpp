@@ -43,6 +43,12 @@ TEST_CASE("the plot of a few chunks shows every value inside its axes") {
   const std::vector<double> y = dots(svg);
   REQUIRE(y.size() == 3);
   CHECK(y[0] > y[2]);  // a higher value stands higher
+  const auto edges = numbers(svg, "<line class=\"axis\" x1=\"([^\"]*)\"");
+  const auto right = numbers(svg, "<line class=\"axis\"[^>]*x2=\"([^\"]*)\"");
+  for (const double x : numbers(drawing(svg), "<circle class=\"chunk\" cx=\"([^\"]*)\"")) {
+    CHECK(x > edges.at(0) + 10);  // no mark lies on the frame
+    CHECK(x < right.at(1) - 10);
+  }
   CHECK(y[2] > y[1]);
   for (const double one : y) CHECK((one > 80.5 && one < 409.5));
   CHECK(triangles(svg) == 0);
@@ -50,8 +56,8 @@ TEST_CASE("the plot of a few chunks shows every value inside its axes") {
 }
 
 TEST_CASE("values that the plot has no room for are marked, and the legend counts them") {
-  std::vector<double> chunks;
-  for (int i = 0; i < 300; ++i) chunks.push_back(20 + i % 7);
+  std::vector<double> chunks(300);
+  for (int i = 0; i < 300; ++i) chunks[i] = 20 + i % 7;
   chunks[100] = 5000;
   chunks[200] = INFINITY;
   const std::string svg = plot_svg(plot_of(chunks));
@@ -66,8 +72,8 @@ TEST_CASE("values that the plot has no room for are marked, and the legend count
 }
 
 TEST_CASE("of many chunks, a bar stands for several, from the lowest value to the highest") {
-  std::vector<double> chunks;
-  for (int i = 0; i < 5000; ++i) chunks.push_back(i % 3 == 0 ? 40 : 20);
+  std::vector<double> chunks(5000);
+  for (int i = 0; i < 5000; ++i) chunks[i] = i % 3 == 0 ? 40 : 20;
   const std::string svg = plot_svg(plot_of(chunks));
   const auto tops = numbers(drawing(svg), "<line class=\"chunk\"[^>]*y2=\"([^\"]*)\"");
   const auto bottoms = numbers(drawing(svg), "<line class=\"chunk\"[^>]*y1=\"([^\"]*)\"");

@@ -139,6 +139,9 @@ TEST_CASE("members and items are counted and compared") {
       {R"({"type": "array", "uniqueItems": true, "items": {"enum": ["a", "b", 3]}})",
        {"[]", R"(["b", "a"])", R"([3, "a", "b"])"},
        {R"(["a", "a"])", "[3, 3.0]"}},
+      {R"({"type": "array", "uniqueItems": true, "maxItems": 2, "items": {"enum": ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"]}})",
+       {"[]", R"(["l", "a"])", R"(["b"])"},
+       {R"(["l", "l"])", R"(["a", "b", "c"])"}},
       {R"({"type": "array", "uniqueItems": true, "items": {"type": "boolean"}, "minItems": 2})",
        {"[true, false]"},
        {"[true]", "[true, true]", "[true, false, true]"}},
@@ -249,6 +252,10 @@ TEST_CASE("the format regex is a note, since no expression describes it") {
 
 TEST_CASE("references reach by pointer, by $id and by $anchor") {
   const KeywordCase cases[] = {
+      {R"({"$id": "http://x.org/a/b/root.json", "$defs": {"up": {"$id": "../c.json", "type": "integer"}, "same": {"$id": "./d.json", "type": "null"}},
+           "anyOf": [{"$ref": "./../c.json"}, {"$ref": "http://x.org/a/b/d.json"}, {"$ref": "/a/b/../../a/c.json"}]})",
+       {"1", "null"},
+       {R"("x")"}},
       {R"({"$id": "http://x.org/root.json", "$defs": {"A": {"$id": "a.json", "$defs": {"n": {"$anchor": "num", "type": "integer"}}}},
            "anyOf": [{"$ref": "a.json#num"}, {"$ref": "http://x.org/a.json#/$defs/n"}]})",
        {"1"},

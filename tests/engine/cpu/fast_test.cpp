@@ -312,8 +312,8 @@ TEST_CASE("fast sums, embeddings and byte sums are exact") {
       CHECK(kernels->read_all({bytes + 1, size - 1}) == sum);
     }
     const RandomWeights w(DType::Q4_K, 40, 512, 8);
-    std::vector<int32_t> tokens;
-    for (int32_t i = 0; i < 64; ++i) tokens.push_back(i * 7 % 40);
+    std::vector<int32_t> tokens(64);
+    for (int32_t i = 0; i < 64; ++i) tokens[i] = i * 7 % 40;
     std::vector<float> out(64 * 512, kPoison);
     kernels->embed({w.view, tokens.data(), out.data(), 64});
     for (size_t r = 0; r < tokens.size(); ++r) {

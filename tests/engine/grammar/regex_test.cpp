@@ -55,6 +55,7 @@ TEST_CASE("regular expressions match the same texts as std::regex") {
 
 TEST_CASE("classes and dots match whole characters") {
   CHECK(read(regex_rules("[^a]", "r"), "日").whole);
+  CHECK(read(regex_rules("a\\cJ\\ci", "r"), "a\n\t").whole);
   CHECK(!read(regex_rules("[^日]", "r"), "日").alive);
   CHECK(read(regex_rules("[à-ü]{2}", "r"), "éñ").whole);
   CHECK(read(regex_rules(".", "r"), "\xF0\x9F\x98\x80").whole);
@@ -106,6 +107,7 @@ TEST_CASE("an unsupported part of an expression is an error that gives its colum
       {"(?=(a(?!b)|c)d)..", "lookahead is supported only at the top level"},
       {"\\", "nothing follows"},
       {"\\y", "unknown escape"},
+      {"\\c1", "a letter after"},
       {"a{3,2}", "at least 3"},
       {"[[:alpha:]]", "by name"},
       {"\xC3", "not valid UTF-8"},
