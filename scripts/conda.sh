@@ -25,10 +25,24 @@ use_conda() {
   export LDFLAGS="-Wl,-rpath,$CONDA_PREFIX/lib ${LDFLAGS-}"
 }
 
+# leave_conda: the system's compilers and libraries come before those of an environment that is incomplete:
+# a few libraries of conda beside the system's do not go together.
+leave_conda() {
+  [[ -n ${CONDA_PREFIX-} ]] || return 0
+  local folder name first="" last=""
+  while IFS= read -r -d : folder; do
+    if [[ $folder == "$CONDA_PREFIX"/* ]]; then last+=:$folder; else first+=:$folder; fi
+  done <<<"$PATH:"
+  PATH=${first#:}$last
+  for name in CC CXX CFLAGS CXXFLAGS CPPFLAGS LDFLAGS CMAKE_PREFIX_PATH PKG_CONFIG_PATH; do
+    if [[ ${!name-} == *"$CONDA_PREFIX"* ]]; then unset "$name"; fi
+  done
+}
+
 # advise_conda: the one command that brings what is missing.
 advise_conda() {
   if conda_is_active; then
-    say "the conda environment ${CONDA_DEFAULT_ENV:-$CONDA_PREFIX} lacks $(conda_lacks | paste -sd ' '); run:" \
+    say "the conda environment ${CONDA_DEFAULT_ENV:-$CONDA_PREFIX} lacks $(conda_lacks | paste -sd ' '); to build with it:" \
       "conda env update --prefix $CONDA_PREFIX --file $PWD/$conda_list"
   else
     say "with conda or mamba, this brings all that is needed, without root:" \

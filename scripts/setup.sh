@@ -26,7 +26,7 @@ prepare() {
 }
 
 # ensure_packages NAME...: an active conda environment that has all libraries serves. Else the missing ones
-# come by apt, as root or through sudo; without either from the active conda environment, or into $cache.
+# come by apt: as root, through sudo, or without either into $cache.
 ensure_packages() {
   if conda_is_complete; then use_conda; return; fi
   command -v dpkg-query >/dev/null || return 0 # another system: CMake says what it lacks
@@ -37,12 +37,11 @@ ensure_packages() {
   ((${#missing[@]})) || return 0
   if is_root; then
     install_packages "" "${missing[@]}"
-  elif may_sudo; then
+  elif may_sudo "${missing[@]}"; then
     install_packages sudo "${missing[@]}"
-  elif conda_is_active; then
-    advise_conda
-    exit 1
   else
+    if conda_is_active && [[ ! -f $(scripts/deps --folder)/env ]]; then advise_conda; fi
+    leave_conda
     scripts/deps "${missing[@]}" || exit 1
     # shellcheck source=/dev/null
     source "$(scripts/deps --folder)/env"
@@ -61,10 +60,18 @@ install_packages() {
 
 is_root() { ((EUID == 0)); }
 
-# may_sudo: on a terminal, asks for the password.
+# may_sudo NAME...: on a terminal, sudo asks for the password. SKALD_SUDO=0: no.
 may_sudo() {
+  case ${SKALD_SUDO:-1} in
+    0) return 1 ;;
+    1) ;;
+    *) say "expected SKALD_SUDO=0 (never use sudo) or SKALD_SUDO=1, found '$SKALD_SUDO'"; exit 2 ;;
+  esac
   command -v sudo >/dev/null || return 1
-  sudo -n true 2>/dev/null || { [[ -t 0 && -t 2 ]] && sudo -v; }
+  sudo -n true 2>/dev/null && return
+  [[ -t 0 && -t 2 ]] || return 1
+  say "sudo asks for your password, to install by apt: $*. With SKALD_SUDO=0 nothing needs root"
+  sudo -v
 }
 
 # choose_preset: the CUDA compiler (nvcc) decides what is built: with it, for the GPU and the CPU. The one of
