@@ -9,17 +9,21 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 packages="g++ cmake ninja-build pkg-config libcli11-dev nlohmann-json3-dev libsentencepiece-dev libpcre2-dev libutf8proc-dev libhwy-dev libedit-dev libcurl4-openssl-dev catch2"
 
-# What is fetched without root lies here: packages (scripts/deps) and a CUDA toolkit (scripts/toolkit).
-cache=${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/skald
-toolkit=$cache/cuda/$(uname -m)/nvidia/cu13
-
 say() { echo "skald: $*" >&2; }
 
+# shellcheck source=folders.sh
+source scripts/folders.sh
 # shellcheck source=conda.sh
 source scripts/conda.sh
 
+# What is fetched without root lies here: packages (scripts/deps) and a CUDA toolkit (scripts/toolkit).
+choose_cache "${XDG_CACHE_HOME:-${HOME-}/.cache}/skald" "/var/tmp/skald-$UID"
+toolkit=$cache/cuda/$(uname -m)/nvidia/cu13
+
 # prepare [PACKAGE...]: makes a build possible, with $packages and others. Sets $preset.
 prepare() {
+  # Before anything is downloaded.
+  compgen -G 'build/*/build.ninja' >/dev/null || make_build_folder
   # shellcheck disable=SC2086
   ensure_packages $packages "$@"
   choose_preset
@@ -133,11 +137,14 @@ gpu_architectures() {
   echo "$list"
 }
 
+build_advice="copy skald's source folder to a place of your own, and build there"
+make_build_folder() { make_folder "$PWD/build" "$build_advice"; }
+
 # configure PRESET: creates build/PRESET, once. $configure_flags may hold further options for CMake.
 configure() {
   local preset=$1 log=build/$1.log flags=() architectures
   [[ -f build/$preset/build.ninja ]] && return
-  mkdir -p build
+  make_build_folder
   say "configuring and building in build/$preset; the first time takes a few minutes"
   if [[ $preset == cuda && -z ${CUDAARCHS-} ]]; then
     architectures=$(gpu_architectures)
@@ -188,6 +195,10 @@ build() {
   local preset=$1
   shift
   configure "$preset"
+  # Of another user's build folder, what is up to date can be run.
+  if [[ ! -w build/$preset ]] && ! ninja -C "build/$preset" -n "$@" 2>/dev/null | grep -q '^ninja: no work to do'; then
+    make_folder "$PWD/build/$preset" "$build_advice"
+  fi
   NINJA_STATUS=$'skald: built %f of %t, %e s\t' ninja -C "build/$preset" "$@" 2>&1 |
     sed -u '/^ninja: Entering directory/d' | show_progress
 }

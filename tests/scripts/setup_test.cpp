@@ -149,6 +149,18 @@ TEST_CASE("SKALD_SUDO is 0 or 1") {
 
 // ---- What is built ----
 
+TEST_CASE("a build folder that cannot be made is one line, before anything is downloaded") {
+  const Shell shell;
+  shell.stand_in("dpkg-query", "exit 1");
+  put_deps(shell);
+  put_file(shell.root() / "build");
+  const Outcome run = shell.run(kNoRoot + "prepare");
+  CHECK(run.code == 1);
+  CHECK(run.err == "skald: cannot write to " + (shell.root() / "build").string() +
+                       ": File exists; copy skald's source folder to a place of your own, and "
+                       "build there\n");
+}
+
 const std::string kChoose = "source scripts/setup.sh\nchoose_preset\necho $preset";
 
 TEST_CASE("an nvcc that works gives a CUDA build, and SKALD_CPU=1 a CPU build") {
