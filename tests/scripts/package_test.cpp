@@ -71,6 +71,13 @@ TEST_CASE("a tarball's programs and libraries are looked at, wherever they lie i
   CHECK(has(run.out, "(skald/bin/skald)\n"));
 }
 
+TEST_CASE("packages bring the certificates that downloads are checked with") {
+  CHECK(has(source("scripts/packages/cpack.cmake"),
+            "\nset(CPACK_DEBIAN_PACKAGE_RECOMMENDS ca-certificates)"));
+  CHECK(has(source("scripts/packages/apptainer/skald.def"),
+            "--no-install-recommends /skald.deb ca-certificates\n"));
+}
+
 TEST_CASE("scripts/package without a kind says which there are") {
   const Outcome run = Shell().run("scripts/package rpm");
   CHECK(run.code == 2);
