@@ -49,3 +49,21 @@ advise_conda() {
       "conda env create --file $PWD/$conda_list && conda activate skald"
   fi
 }
+
+# require_old_glibc VERSION: exits unless the active environment is complete, and its compiler builds for this
+# version of the C library or an older one.
+require_old_glibc() {
+  local wanted=$1 sysroot file found=""
+  sysroot=sysroot_linux-$(uname -m | sed 's/x86_64/64/')
+  if ! conda_is_complete; then
+    advise_conda
+    exit 1
+  fi
+  for file in "$CONDA_PREFIX/conda-meta/$sysroot"-[0-9]*.json; do
+    [[ $(basename "$file") =~ ^$sysroot-2\.([0-9]+)- ]] && found=${BASH_REMATCH[1]}
+  done
+  [[ -n $found ]] && ((found <= ${wanted#2.})) && return
+  say "the conda environment ${CONDA_DEFAULT_ENV:-$CONDA_PREFIX} builds for glibc ${found:+2.}${found:-unknown}; run:" \
+    "conda install --prefix $CONDA_PREFIX --channel conda-forge $sysroot=$wanted"
+  exit 1
+}
