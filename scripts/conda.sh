@@ -25,13 +25,45 @@ use_conda() {
   export LDFLAGS="-Wl,-rpath,$CONDA_PREFIX/lib ${LDFLAGS-}"
 }
 
+# leave_conda: the system's compilers and libraries come before those of an environment that is incomplete:
+# a few libraries of conda beside the system's do not go together.
+leave_conda() {
+  [[ -n ${CONDA_PREFIX-} ]] || return 0
+  local folder name first="" last=""
+  while IFS= read -r -d : folder; do
+    if [[ $folder == "$CONDA_PREFIX"/* ]]; then last+=:$folder; else first+=:$folder; fi
+  done <<<"$PATH:"
+  PATH=${first#:}$last
+  for name in CC CXX CFLAGS CXXFLAGS CPPFLAGS LDFLAGS CMAKE_PREFIX_PATH PKG_CONFIG_PATH; do
+    if [[ ${!name-} == *"$CONDA_PREFIX"* ]]; then unset "$name"; fi
+  done
+}
+
 # advise_conda: the one command that brings what is missing.
 advise_conda() {
   if conda_is_active; then
-    say "the conda environment ${CONDA_DEFAULT_ENV:-$CONDA_PREFIX} lacks $(conda_lacks | paste -sd ' '); run:" \
+    say "the conda environment ${CONDA_DEFAULT_ENV:-$CONDA_PREFIX} lacks $(conda_lacks | paste -sd ' '); to build with it:" \
       "conda env update --prefix $CONDA_PREFIX --file $PWD/$conda_list"
   else
     say "with conda or mamba, this brings all that is needed, without root:" \
       "conda env create --file $PWD/$conda_list && conda activate skald"
   fi
+}
+
+# require_old_glibc VERSION: exits unless the active environment is complete, and its compiler builds for this
+# version of the C library or an older one.
+require_old_glibc() {
+  local wanted=$1 sysroot file found=""
+  sysroot=sysroot_linux-$(uname -m | sed 's/x86_64/64/')
+  if ! conda_is_complete; then
+    advise_conda
+    exit 1
+  fi
+  for file in "$CONDA_PREFIX/conda-meta/$sysroot"-[0-9]*.json; do
+    [[ $(basename "$file") =~ ^$sysroot-2\.([0-9]+)- ]] && found=${BASH_REMATCH[1]}
+  done
+  [[ -n $found ]] && ((found <= ${wanted#2.})) && return
+  say "the conda environment ${CONDA_DEFAULT_ENV:-$CONDA_PREFIX} builds for glibc ${found:+2.}${found:-unknown}; run:" \
+    "conda install --prefix $CONDA_PREFIX --channel conda-forge $sysroot=$wanted"
+  exit 1
 }

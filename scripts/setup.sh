@@ -9,24 +9,28 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 packages="g++ cmake ninja-build pkg-config libcli11-dev nlohmann-json3-dev libsentencepiece-dev libpcre2-dev libutf8proc-dev libhwy-dev libedit-dev libcurl4-openssl-dev catch2"
 
-# What is fetched without root lies here: packages (scripts/deps) and a CUDA toolkit (scripts/toolkit).
-cache=${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/skald
-toolkit=$cache/cuda/$(uname -m)/nvidia/cu13
-
 say() { echo "skald: $*" >&2; }
 
+# shellcheck source=folders.sh
+source scripts/folders.sh
 # shellcheck source=conda.sh
 source scripts/conda.sh
 
+# What is fetched without root lies here: packages (scripts/deps) and a CUDA toolkit (scripts/toolkit).
+choose_cache "${XDG_CACHE_HOME:-${HOME-}/.cache}/skald" "/var/tmp/skald-$UID"
+toolkit=$cache/cuda/$(uname -m)/nvidia/cu13
+
 # prepare [PACKAGE...]: makes a build possible, with $packages and others. Sets $preset.
 prepare() {
+  # Before anything is downloaded.
+  compgen -G 'build/*/build.ninja' >/dev/null || make_build_folder
   # shellcheck disable=SC2086
   ensure_packages $packages "$@"
   choose_preset
 }
 
 # ensure_packages NAME...: an active conda environment that has all libraries serves. Else the missing ones
-# come by apt, as root or through sudo; without either from the active conda environment, or into $cache.
+# come by apt: as root, through sudo, or without either into $cache.
 ensure_packages() {
   if conda_is_complete; then use_conda; return; fi
   command -v dpkg-query >/dev/null || return 0 # another system: CMake says what it lacks
@@ -37,12 +41,11 @@ ensure_packages() {
   ((${#missing[@]})) || return 0
   if is_root; then
     install_packages "" "${missing[@]}"
-  elif may_sudo; then
+  elif may_sudo "${missing[@]}"; then
     install_packages sudo "${missing[@]}"
-  elif conda_is_active; then
-    advise_conda
-    exit 1
   else
+    if conda_is_active && [[ ! -f $(scripts/deps --folder)/env ]]; then advise_conda; fi
+    leave_conda
     scripts/deps "${missing[@]}" || exit 1
     # shellcheck source=/dev/null
     source "$(scripts/deps --folder)/env"
@@ -61,10 +64,18 @@ install_packages() {
 
 is_root() { ((EUID == 0)); }
 
-# may_sudo: on a terminal, asks for the password.
+# may_sudo NAME...: on a terminal, sudo asks for the password. SKALD_SUDO=0: no.
 may_sudo() {
+  case ${SKALD_SUDO:-1} in
+    0) return 1 ;;
+    1) ;;
+    *) say "expected SKALD_SUDO=0 (never use sudo) or SKALD_SUDO=1, found '$SKALD_SUDO'"; exit 2 ;;
+  esac
   command -v sudo >/dev/null || return 1
-  sudo -n true 2>/dev/null || { [[ -t 0 && -t 2 ]] && sudo -v; }
+  sudo -n true 2>/dev/null && return
+  [[ -t 0 && -t 2 ]] || return 1
+  say "sudo asks for your password, to install by apt: $*. With SKALD_SUDO=0 nothing needs root"
+  sudo -v
 }
 
 # choose_preset: the CUDA compiler (nvcc) decides what is built: with it, for the GPU and the CPU. The one of
@@ -126,11 +137,14 @@ gpu_architectures() {
   echo "$list"
 }
 
+build_advice="copy skald's source folder to a place of your own, and build there"
+make_build_folder() { make_folder "$PWD/build" "$build_advice"; }
+
 # configure PRESET: creates build/PRESET, once. $configure_flags may hold further options for CMake.
 configure() {
   local preset=$1 log=build/$1.log flags=() architectures
   [[ -f build/$preset/build.ninja ]] && return
-  mkdir -p build
+  make_build_folder
   say "configuring and building in build/$preset; the first time takes a few minutes"
   if [[ $preset == cuda && -z ${CUDAARCHS-} ]]; then
     architectures=$(gpu_architectures)
@@ -181,6 +195,10 @@ build() {
   local preset=$1
   shift
   configure "$preset"
+  # Of another user's build folder, what is up to date can be run.
+  if [[ ! -w build/$preset ]] && ! ninja -C "build/$preset" -n "$@" 2>/dev/null | grep -q '^ninja: no work to do'; then
+    make_folder "$PWD/build/$preset" "$build_advice"
+  fi
   NINJA_STATUS=$'skald: built %f of %t, %e s\t' ninja -C "build/$preset" "$@" 2>&1 |
     sed -u '/^ninja: Entering directory/d' | show_progress
 }

@@ -1,5 +1,6 @@
 #include "app/doctor/toolkit.h"
 
+#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -37,15 +38,40 @@ Said run_shell(const std::string& command) {
   return said;
 }
 
+// Whether the folder can be written, or made below the first folder above it that is there.
+bool can_make(fs::path folder) {
+  std::error_code error;
+  while (!fs::exists(fs::symlink_status(folder, error)) && folder.has_relative_path()) {
+    folder = folder.parent_path();
+  }
+  return access((folder / "").c_str(), W_OK | X_OK) == 0;
+}
+
+// A folder that this user alone can write, and no link to one: programs in it may be started.
+bool is_own(const fs::path& folder) {
+  struct stat status = {};
+  return lstat(folder.c_str(), &status) == 0 && S_ISDIR(status.st_mode) &&
+         status.st_uid == geteuid() && (status.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+}
+
+// As scripts/folders.sh chooses.
+fs::path cache_folder(const Environment& environment, const fs::path& spare) {
+  const std::string named = environment("XDG_CACHE_HOME").value_or("");
+  const std::string folder = named.empty() ? environment("HOME").value_or("") + "/.cache" : named;
+  fs::path usual = fs::path(folder) / "skald";
+  std::error_code error;
+  const bool used =
+      fs::is_directory(usual / "cuda", error) || fs::is_directory(usual / "deps", error);
+  return used || can_make(usual) || !is_own(spare) ? usual : spare;
+}
+
 // In the order in which scripts/setup.sh looks.
-std::vector<fs::path> places(const Environment& environment) {
+std::vector<fs::path> places(const Environment& environment, const fs::path& spare) {
   std::vector<fs::path> all;
   utsname machine = {};
-  const std::optional<std::string> home = environment("HOME"),
-                                   cache = environment("XDG_CACHE_HOME");
-  if ((cache || home) && uname(&machine) == 0) {
-    const fs::path folder = cache ? fs::path(*cache) : fs::path(*home) / ".cache";
-    all.push_back(folder / "skald/cuda" / machine.machine / "nvidia/cu13/bin/nvcc");
+  if (uname(&machine) == 0) {
+    all.push_back(cache_folder(environment, spare) / "cuda" / machine.machine /
+                  "nvidia/cu13/bin/nvcc");
   }
   std::istringstream path(environment("PATH").value_or(""));
   for (std::string folder; std::getline(path, folder, ':');)
@@ -67,8 +93,10 @@ std::string error_line(const std::string& text) {
 
 }  // namespace
 
-void gather_toolkit(Facts& facts, const Environment& environment) {
-  for (const fs::path& place : places(environment)) {
+fs::path spare_cache() { return concat("/var/tmp/skald-", getuid()); }
+
+void gather_toolkit(Facts& facts, const Environment& environment, const fs::path& spare) {
+  for (const fs::path& place : places(environment, spare)) {
     if (access(place.c_str(), X_OK) != 0) continue;
     facts.nvcc = place.string();
     break;

@@ -14,6 +14,7 @@ set(CPACK_PACKAGE_FILE_NAME skald-${PROJECT_VERSION}-linux-${CMAKE_SYSTEM_PROCES
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)  # Depends: the packages of the libraries that the program needs
+set(CPACK_DEBIAN_PACKAGE_RECOMMENDS ca-certificates)  # skald pull checks the hub's certificate
 if(CUDAToolkit_FOUND)  # opened at run time, and not needed without a GPU
   string(REGEX MATCH "^[0-9]+[.][0-9]+" cuda_minor ${CUDAToolkit_VERSION})
   string(REPLACE . - cuda_minor ${cuda_minor})

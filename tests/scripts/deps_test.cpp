@@ -184,6 +184,32 @@ TEST_CASE("without internet, scripts/toolkit says what to copy where, and then u
             "--dest " + (shell.root() / "away").string() + " cuda-toolkit["));
 }
 
+TEST_CASE("the first python3 of the PATH that has pip installs the toolkit") {
+  const Shell shell;
+  put_pip(shell);
+  put_driver(shell, "13.0");
+  fs::create_directory(shell.root() / "other");
+  fs::rename(shell.root() / "bin/python3", shell.root() / "other/python3");
+  shell.stand_in("python3", "exit 1");
+  CHECK(shell.run("PATH=$PWD/bin:$PWD/other:${PATH#*:} scripts/toolkit").code == 0);
+  CHECK(has(read_file(shell.root() / "pip.log"), "cuda-toolkit["));
+}
+
+TEST_CASE("a cache that cannot be written is one line that says what to set") {
+  if (!have_dpkg()) return;
+  const Shell shell;
+  put_apt(shell);
+  put_pip(shell);
+  put_driver(shell, "13.0");
+  // A file stands where packages and toolkit would be; not even root writes there.
+  put_file(shell.cache() / "deps");
+  const Outcome deps = shell.run("scripts/deps made-up-dev");
+  CHECK(deps.code == 1);
+  CHECK(has(deps.err, "skald: cannot write to " + shell.cache().string() + "/deps/"));
+  CHECK(!has(deps.err, "--download"));  // copied packages would not help
+  CHECK(!has(deps.err, "mkdir"));
+}
+
 TEST_CASE("a version that is none, and a wrong flag, are wrong usage") {
   const Shell shell;
   put_pip(shell);

@@ -71,6 +71,64 @@ TEST_CASE("a tarball's programs and libraries are looked at, wherever they lie i
   CHECK(has(run.out, "(skald/bin/skald)\n"));
 }
 
+// A complete conda environment whose compiler builds for glibc 2.`minor`, and doubles of the tools
+// that build: their tarball holds the built skald.
+std::string put_portable(const Shell& shell, const std::string& minor) {
+  shell.stand_in("cmake", "mkdir -p build/portable; touch build/portable/build.ninja");
+  shell.stand_in("ninja", "");
+  shell.stand_in("cpack",
+                 "folder=${!#}; mkdir -p $folder/skald/bin; cp '" + built_program().string() +
+                     "' $folder/skald/bin/\n"
+                     "tar -C $folder -czf $folder/skald.tar.gz skald; rm -r $folder/skald");
+  return "export SKALD_CPU=1 CONDA_PREFIX=$PWD/conda CONDA_DEFAULT_ENV=work\nmkdir -p "
+         "conda/conda-meta\n"
+         "for name in $(sed '1,/^dependencies:/d; s/^ *- *//; s/[^a-z0-9_-].*//' "
+         "scripts/packages/conda/environment.yml) sysroot_linux-$(uname -m | sed 's/x86_64/64/'); "
+         "do touch conda/conda-meta/$name-2." +
+         minor + "-h0_0.json; done\n";
+}
+
+TEST_CASE("a tarball for an old C library needs a conda environment that builds for it") {
+  const Shell shell;
+  const Outcome none = shell.run("scripts/package tarball --glibc 2.28");
+  CHECK(none.code == 1);
+  CHECK(has(none.err, "conda env create --file "));
+  const Outcome newer =
+      shell.run(put_portable(shell, "34") + "scripts/package tarball --glibc 2.28");
+  CHECK(newer.code == 1);
+  CHECK(has(newer.err,
+            "the conda environment work builds for glibc 2.34; run: conda install --prefix " +
+                (shell.root() / "conda").string() + " --channel conda-forge sysroot_linux-"));
+  CHECK(newer.err.ends_with("=2.28\n"));
+  for (const std::string wrong :
+       {"deb --glibc 2.28", "tarball --glibc", "tarball --glibc 3", "tarball --glibc 2.28 more"}) {
+    CAPTURE(wrong);
+    CHECK(shell.run("scripts/package " + wrong).code == 2);
+  }
+}
+
+TEST_CASE("a tarball for an old C library is made where the program runs with it, else removed") {
+  const Shell shell;
+  const std::string conda = put_portable(shell, "0");
+  const Outcome made = shell.run(conda + "scripts/package tarball --glibc 2.99");
+  INFO(made.err);
+  CHECK(made.code == 0);
+  CHECK(has(made.err, "wrote build/portable/packages/skald.tar.gz\n"));
+  CHECK(std::filesystem::exists(shell.root() / "build/portable/packages/skald.tar.gz"));
+  const Outcome newer = shell.run(conda + "scripts/package tarball --glibc 2.1");
+  CHECK(newer.code == 1);
+  CHECK(has(newer.out, "needs glibc 2."));
+  CHECK(has(newer.err, "removed build/portable/packages/skald.tar.gz, which would not run"));
+  CHECK(!std::filesystem::exists(shell.root() / "build/portable/packages/skald.tar.gz"));
+}
+
+TEST_CASE("packages bring the certificates that downloads are checked with") {
+  CHECK(has(source("scripts/packages/cpack.cmake"),
+            "\nset(CPACK_DEBIAN_PACKAGE_RECOMMENDS ca-certificates)"));
+  CHECK(has(source("scripts/packages/apptainer/skald.def"),
+            "--no-install-recommends /skald.deb ca-certificates\n"));
+}
+
 TEST_CASE("scripts/package without a kind says which there are") {
   const Outcome run = Shell().run("scripts/package rpm");
   CHECK(run.code == 2);

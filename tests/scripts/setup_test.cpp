@@ -1,4 +1,6 @@
 // scripts/setup.sh and scripts/conda.sh: where packages come from, and what is built.
+#include <cstdio>
+#include <cstdlib>
 #include <sstream>
 
 #include "tests/catch.h"
@@ -34,16 +36,36 @@ TEST_CASE("a complete conda environment serves, and its folder is in all paths")
         conda + "/bin/g++ " + conda + " " + conda + "/bin -Wl,-rpath," + conda + "/lib \n");
 }
 
-TEST_CASE("a conda environment that lacks a library: the one command is said") {
+// A scripts/deps that names its packages, and whose folder is there from the first call on.
+void put_deps(const Shell& shell) {
+  put_file(shell.root() / "scripts/deps",
+           "[[ $1 == --folder ]] && { echo \"$PWD/deps\"; exit; }\n"
+           "mkdir -p deps\necho 'export FOUND=folder' >deps/env\necho \"deps $*\" >&2\n");
+}
+
+TEST_CASE(
+    "a conda environment that lacks a library: the way without conda, and how to complete it") {
   const Shell shell;
   shell.stand_in("dpkg-query", "exit 1");
   put_conda(shell, "pcre2");
-  const Outcome run = shell.run("export CONDA_PREFIX=$PWD/conda CONDA_DEFAULT_ENV=work\n" +
-                                kNoRoot + "ensure_packages g++");
-  CHECK(run.code == 1);
-  CHECK(has(run.err, "the conda environment work lacks pcre2; run: conda env update --prefix " +
-                         (shell.root() / "conda").string() + " --file "));
-  CHECK(has(run.err, "scripts/packages/conda/environment.yml\n"));
+  put_deps(shell);
+  const std::string ensure =
+      "export CONDA_PREFIX=$PWD/conda CONDA_DEFAULT_ENV=work CXX=$PWD/conda/bin/c++\n"
+      "export LDFLAGS=-L$PWD/conda/lib CMAKE_PREFIX_PATH=/mine PATH=$PWD/conda/bin:$PATH\n" +
+      kNoRoot +
+      "ensure_packages g++\necho \"$FOUND ${CXX-none} ${LDFLAGS-none} $CMAKE_PREFIX_PATH\"\n"
+      "echo \"${PATH%%:*} ${PATH##*:}\"";
+  const Outcome run = shell.run(ensure);
+  const std::string root = shell.root().string();
+  CHECK(run.code == 0);
+  CHECK(has(run.err,
+            "the conda environment work lacks pcre2; to build with it: conda env update "
+            "--prefix " +
+                root + "/conda --file "));
+  CHECK(run.err.ends_with("scripts/packages/conda/environment.yml\ndeps g++\n"));
+  // Nothing of the environment comes before the system's.
+  CHECK(run.out == "folder none none /mine\n" + root + "/bin " + root + "/conda/bin\n");
+  CHECK(shell.run(ensure).err == "deps g++\n");  // the advice comes once
 }
 
 TEST_CASE("a conda environment without CUDA serves for the CPU") {
@@ -58,9 +80,7 @@ TEST_CASE("conda's base environment, active for many, does not hide the way with
   const Shell shell;
   shell.stand_in("dpkg-query", "exit 1");
   put_file(shell.root() / "conda/conda-meta/python-3.json");
-  put_file(shell.root() / "scripts/deps",
-           "[[ $1 == --folder ]] && { echo \"$PWD\"; exit; }\necho \"deps $*\" >&2\n");
-  put_file(shell.root() / "env", "export FOUND=folder\n");
+  put_deps(shell);
   const Outcome run = shell.run("export CONDA_PREFIX=$PWD/conda CONDA_DEFAULT_ENV=base\n" +
                                 kNoRoot + "ensure_packages g++ cmake; echo $FOUND");
   CHECK(run.err == "deps g++ cmake\n");
@@ -81,7 +101,65 @@ TEST_CASE("root installs by apt, and a refusal says the command") {
   CHECK(has(refused.err, "run: apt-get update && apt-get install -y g++ catch2\n"));
 }
 
+// ---- sudo ----
+
+// Lines that need g++, by a user who is not root and has scripts/deps and a sudo that asks for a
+// password.
+std::string put_sudo(const Shell& shell) {
+  shell.stand_in("dpkg-query", "exit 1");
+  shell.stand_in("sudo", "echo \"$*\" >>'" + (shell.root() / "sudo.log").string() +
+                             "'\n[[ $1 != -v ]] || echo Password: >&2\n[[ $1 != -n ]]");
+  put_deps(shell);
+  return "source scripts/setup.sh\nis_root() { false; }\nensure_packages g++\n";
+}
+
+TEST_CASE("before sudo asks for a password, a line says what for and how to go without") {
+  if (std::system("script --version > /dev/null 2>&1") != 0) {
+    std::fprintf(stderr, "skipped: script, which makes a terminal, is not here\n");
+    return;
+  }
+  const Shell shell;
+  put_file(shell.root() / "ensure", put_sudo(shell));
+  const Outcome run = shell.run("script -qec 'bash ensure' /dev/null");
+  CHECK(has(run.out,
+            "sudo asks for your password, to install by apt: g++. With SKALD_SUDO=0 nothing needs "
+            "root\r\nPassword:\r\n"));
+  const std::string log = read_file(shell.root() / "sudo.log");
+  CHECK(log.starts_with("-n true\n-v\napt-get update -qq\n"));
+  const Outcome without = shell.run("export SKALD_SUDO=0\nscript -qec 'bash ensure' /dev/null");
+  CHECK(without.out == "deps g++\r\n");
+  CHECK(read_file(shell.root() / "sudo.log") == log);
+}
+
+TEST_CASE("without a terminal, a sudo that would ask for a password is left alone") {
+  const Shell shell;
+  const Outcome run = shell.run(put_sudo(shell));
+  CHECK(run.err == "deps g++\n");
+  CHECK(read_file(shell.root() / "sudo.log") == "-n true\n");
+}
+
+TEST_CASE("SKALD_SUDO is 0 or 1") {
+  const Shell shell;
+  const std::string ensure = put_sudo(shell);
+  CHECK(shell.run("export SKALD_SUDO=1\n" + ensure).err == "deps g++\n");
+  const Outcome run = shell.run("export SKALD_SUDO=no\n" + ensure);
+  CHECK(run.code == 2);
+  CHECK(run.err == "skald: expected SKALD_SUDO=0 (never use sudo) or SKALD_SUDO=1, found 'no'\n");
+}
+
 // ---- What is built ----
+
+TEST_CASE("a build folder that cannot be made is one line, before anything is downloaded") {
+  const Shell shell;
+  shell.stand_in("dpkg-query", "exit 1");
+  put_deps(shell);
+  put_file(shell.root() / "build");
+  const Outcome run = shell.run(kNoRoot + "prepare");
+  CHECK(run.code == 1);
+  CHECK(run.err == "skald: cannot write to " + (shell.root() / "build").string() +
+                       ": File exists; copy skald's source folder to a place of your own, and "
+                       "build there\n");
+}
 
 const std::string kChoose = "source scripts/setup.sh\nchoose_preset\necho $preset";
 

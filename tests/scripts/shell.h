@@ -36,7 +36,7 @@ class Shell {
     bash.program = "/bin/bash";
     bash.arguments = {"-c",
                       "unset CONDA_PREFIX CONDA_DEFAULT_ENV CXX LDFLAGS CMAKE_PREFIX_PATH\n"
-                      "unset PKG_CONFIG_PATH SKALD_CPU\n"
+                      "unset PKG_CONFIG_PATH SKALD_CPU SKALD_SUDO\n"
                       "PATH=$PWD/bin:$PATH\n" +
                           lines};
     bash.environment = {{"XDG_CACHE_HOME", (root() / "cache").string()}};

@@ -1,6 +1,7 @@
 // Facts read from a folder that imitates a machine's /sys, /proc and /dev; and the output of
 // `doctor`.
 #include <sys/utsname.h>
+#include <unistd.h>
 
 #include <fstream>
 #include <map>
@@ -163,24 +164,60 @@ TEST_CASE("the nvcc that a build would take is found, tried, and its error is re
   CHECK(with_nvcc(folder.path(), "exit 3").nvcc_problem == "it fails without a word");
 }
 
-TEST_CASE("the toolkit of scripts/toolkit is found before the PATH's, as the build does") {
-  const TempFolder folder;
-  const std::string cache = (folder.path() / "cache").string();
+// A toolkit as scripts/toolkit installs it below `cache`; returns its nvcc.
+fs::path put_toolkit(const fs::path& cache) {
   utsname machine = {};
   REQUIRE(uname(&machine) == 0);
-  const fs::path nvcc = fs::path(cache) / "skald/cuda" / machine.machine / "nvidia/cu13/bin/nvcc";
+  const fs::path nvcc = cache / "cuda" / machine.machine / "nvidia/cu13/bin/nvcc";
   put_file(nvcc, "#!/bin/sh\necho release 13.0,\n");
   fs::permissions(nvcc, fs::perms::owner_all);
+  return nvcc;
+}
+
+// The facts for a machine with that XDG_CACHE_HOME and that place for users without a cache.
+Facts with_caches(const fs::path& usual, const fs::path& spare) {
   Facts facts;
-  gather_toolkit(facts, [&](const char* name) -> std::optional<std::string> {
-    if (std::string(name) == "XDG_CACHE_HOME") return cache;
-    return std::nullopt;
-  });
+  gather_toolkit(
+      facts,
+      [&](const char* name) -> std::optional<std::string> {
+        if (std::string(name) == "XDG_CACHE_HOME") return usual.string();
+        return std::nullopt;
+      },
+      spare);
+  return facts;
+}
+
+TEST_CASE("the toolkit of scripts/toolkit is found before the PATH's, as the build does") {
+  const TempFolder folder;
+  const fs::path cache = folder.path() / "cache";
+  const fs::path nvcc = put_toolkit(cache / "skald");
+  const Facts facts = with_caches(cache, folder.path() / "spare");
   CHECK(facts.nvcc == nvcc.string());
   CHECK(facts.nvcc_version == "13.0");
   // The scripts put it there.
   CHECK(has(read_file(source_dir() / "scripts/setup.sh"),
             "toolkit=$cache/cuda/$(uname -m)/nvidia/cu13\n"));
+}
+
+TEST_CASE("the toolkit of a user without a home is found, but only in a folder of that user") {
+  const TempFolder folder;
+  put_file(folder.path() / "file");
+  const fs::path none = folder.path() / "file" / "cache";  // not even root can make that folder
+  const fs::path spare = folder.path() / "spare";
+  const std::string nvcc = put_toolkit(spare).string();
+  const auto set_mode = [&](int mode) { fs::permissions(spare, fs::perms(mode)); };
+  set_mode(0700);
+  CHECK(with_caches(none, spare).nvcc == nvcc);
+  CHECK(with_caches(folder.path() / "cache", spare).nvcc != nvcc);  // a cache could be made
+  set_mode(0777);
+  CHECK(with_caches(none, spare).nvcc != nvcc);
+  set_mode(0700);
+  const fs::path link = folder.path() / "link";
+  fs::create_directory_symlink(spare, link);
+  CHECK(!with_caches(none, link).nvcc.starts_with(link.string()));
+  CHECK(with_caches(folder.path() / "file", spare).nvcc == nvcc);
+  CHECK(spare_cache() == "/var/tmp/skald-" + std::to_string(getuid()));
+  CHECK(has(read_file(source_dir() / "scripts/setup.sh"), "\"/var/tmp/skald-$UID\"\n"));
 }
 
 TEST_CASE("doctor reports the machine as text and as JSON") {
