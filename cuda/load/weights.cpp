@@ -74,10 +74,10 @@ bool put_row(const JoinedRows::Place& place, DType format, std::byte* to) {
     from.decode_row(row + col / from.block_elems * from.block_bytes, values, count);
     if (checked) fits &= first_unfit(values, count, between.type) < 0;
     if (rounded) {
-      between.encode_row(values, bytes, count);
+      between.encode_row(values, bytes, count, nullptr);
       between.decode_row(bytes, values, count);
     }
-    as.encode_row(values, to + col / as.block_elems * as.block_bytes, count);
+    as.encode_row(values, to + col / as.block_elems * as.block_bytes, count, nullptr);
   }
   return fits;
 }

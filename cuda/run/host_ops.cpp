@@ -251,7 +251,7 @@ void HostOps::compute_rows(size_t op, int rows) {
     for (int row = 0; row < rows; ++row) {
       for (ActId part : out.parts) {
         const int64_t cols = program_.act(part).cols;
-        as.encode_row(row_ops_->data(part) + row * cols, at, cols);
+        as.encode_row(row_ops_->data(part) + row * cols, at, cols, nullptr);
         at += cols * as.block_bytes;
       }
     }

@@ -17,6 +17,15 @@ SKALD_HD uint8_t nibble_byte(const Code& code, int i) {
   return static_cast<uint8_t>((code(low) & 15) | (code(low + kRun) & 15) << 4);
 }
 
+// The 2-bit codes of four weights that lie 32 apart: each 128 weights fill 32 bytes.
+template <class Code>
+SKALD_HD uint8_t two_bits(const Code& code, int i) {
+  const int first = i / 32 * 128 + i % 32;
+  int bits = 0;
+  for (int j = 0; j < 4; ++j) bits |= (code(first + 32 * j) & 3) << (2 * j);
+  return static_cast<uint8_t>(bits);
+}
+
 // Bit 4 of the codes of eight weights that lie `kStep` apart, the first of them at `first`.
 template <int kStep, class Code>
 SKALD_HD uint8_t fifth_bits(const Code& code, int first) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cctype>
+#include <cmath>
 #include <cstring>
 
 #include "engine/base/error.h"
@@ -58,11 +59,34 @@ void decode_row(const std::byte* row, float* out, int64_t elems) {
   }
 }
 
+// Scales a block's importances to a mean of 1, so that sums neither overflow nor vanish. No input
+// of a matrix is certain to be 0, so each number keeps a little importance. Returns false if all
+// numbers are equally important.
+bool scale_importances(const float* given, int count, float* scaled) {
+  constexpr float kLeast = 1e-3f;
+  double sum = 0;
+  for (int i = 0; i < count; ++i) sum += given[i];
+  const double factor = count / sum;
+  if (!(sum > 0) || !std::isfinite(factor)) return false;
+  for (int i = 0; i < count; ++i) {
+    scaled[i] = std::max(kLeast, static_cast<float>(given[i] * factor));
+  }
+  return true;
+}
+
 template <class Block>
-void encode_row(const float* in, std::byte* row, int64_t elems) {
+void encode_row(const float* in, std::byte* row, int64_t elems,
+                [[maybe_unused]] const float* importances) {
   for (int64_t start = 0; start < elems; start += Block::kElems) {
     Block block;
-    encode(in + start, block);
+    if constexpr (Block::kElems == 1) {
+      encode(in + start, block);
+    } else {
+      float scaled[Block::kElems];
+      const bool weighted =
+          importances != nullptr && scale_importances(importances + start, Block::kElems, scaled);
+      encode(HostWeights{in + start, weighted ? scaled : nullptr}, block);
+    }
     std::memcpy(row, &block, sizeof(Block));
     row += sizeof(Block);
   }
@@ -88,11 +112,13 @@ constexpr auto scale_setter() -> void (*)(std::byte*, float, float) {
 }
 
 template <class Block>
-constexpr auto encoder() -> void (*)(const float*, std::byte*, int64_t) {
-  if constexpr (requires(const float* w, Block& block) { encode(w, block); }) {
+constexpr auto encoder() -> void (*)(const float*, std::byte*, int64_t, const float*) {
+  if constexpr (Block::kElems == 1 ||
+                requires(HostWeights w, Block & block) { encode(w, block); }) {
     return encode_row<Block>;
+  } else {
+    return nullptr;
   }
-  return nullptr;
 }
 
 template <class Block>

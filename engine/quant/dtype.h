@@ -22,7 +22,10 @@ struct DTypeInfo {
   // Decodes a row; elems % block_elems == 0.
   void (*decode_row)(const std::byte* row, float* out, int64_t elems);
   // Encodes a row of finite numbers; see encode.h. nullptr: skald cannot encode this format.
-  void (*encode_row)(const float* in, std::byte* row, int64_t elems);
+  // importances: one for each number, finite and at least 0; a block is then made to have a small
+  // sum of importance times squared error. A number's importance counts as at least a thousandth
+  // of the mean in its block. nullptr, or only zeros in a block: all are equally important.
+  void (*encode_row)(const float* in, std::byte* row, int64_t elems, const float* importances);
   // Sets a block's f16 scale and minimum, rounded to what the block can store, and keeps all other
   // bits. With finite scales, any bits are a block of finite weights. nullptr: a plain format.
   void (*set_scales)(std::byte* block, float scale, float min);

@@ -25,47 +25,47 @@ void put_fifth_bits(const Codes& codes, uint8_t* out) {
 }
 
 // w = scale * q, with q from grid.lowest to grid.highest.
-Codes encode_signed(const float* w, const ScaleGrid& grid, uint16_t& scale) {
+Codes encode_signed(HostWeights w, const ScaleGrid& grid, uint16_t& scale) {
   Codes codes;
   codes.offset = static_cast<int>(-grid.lowest);
   scale = f32_to_f16(fit_scale(w, kBlockElems, grid));
-  round_to_grid(w, kBlockElems, {f16_to_f32(scale), 0}, grid.lowest, grid.highest, codes.q);
+  round_to_grid(w.w, kBlockElems, {f16_to_f32(scale), 0}, grid.lowest, grid.highest, codes.q);
   return codes;
 }
 
 // w = scale * q + min, with q from 0 to grid.highest.
-Codes encode_range(const float* w, const RangeGrid& grid, uint16_t& scale, uint16_t& min) {
+Codes encode_range(HostWeights w, const RangeGrid& grid, uint16_t& scale, uint16_t& min) {
   Codes codes;
   codes.offset = 0;
   const RangeFit fit = fit_range(w, kBlockElems, grid);
   scale = f32_to_f16(fit.scale);
   min = f32_to_f16(fit.min);
-  round_to_grid(w, kBlockElems, {f16_to_f32(scale), f16_to_f32(min)}, 0, grid.highest, codes.q);
+  round_to_grid(w.w, kBlockElems, {f16_to_f32(scale), f16_to_f32(min)}, 0, grid.highest, codes.q);
   return codes;
 }
 
 }  // namespace
 
-void encode(const float* w, BlockQ8_0& out) {
+void encode(HostWeights w, BlockQ8_0& out) {
   const Codes codes = encode_signed(w, grid_of<BlockQ8_0>(), out.scale);
   for (int i = 0; i < kBlockElems; ++i) out.q[i] = static_cast<int8_t>(codes.q[i]);
 }
 
-void encode(const float* w, BlockQ4_0& out) {
+void encode(HostWeights w, BlockQ4_0& out) {
   put_nibbles(encode_signed(w, grid_of<BlockQ4_0>(), out.scale), out.q);
 }
 
-void encode(const float* w, BlockQ5_0& out) {
+void encode(HostWeights w, BlockQ5_0& out) {
   const Codes codes = encode_signed(w, grid_of<BlockQ5_0>(), out.scale);
   put_nibbles(codes, out.q);
   put_fifth_bits(codes, out.high);
 }
 
-void encode(const float* w, BlockQ4_1& out) {
+void encode(HostWeights w, BlockQ4_1& out) {
   put_nibbles(encode_range(w, grid_of<BlockQ4_1>(), out.scale, out.min), out.q);
 }
 
-void encode(const float* w, BlockQ5_1& out) {
+void encode(HostWeights w, BlockQ5_1& out) {
   const Codes codes = encode_range(w, grid_of<BlockQ5_1>(), out.scale, out.min);
   put_nibbles(codes, out.q);
   put_fifth_bits(codes, out.high);

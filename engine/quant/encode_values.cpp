@@ -67,8 +67,10 @@ constexpr Numbers kIq4Numbers = iq4_numbers(), kMxfp4Numbers = mxfp4_numbers(),
                   kQ3KNumbers = q3_k_numbers();
 
 // A group whose "whole numbers" are those of kNumbers. NaN gets the lowest.
-template <int kCount, const Numbers& kNumbers>
-struct ValueGroup : search::HostGroup<kCount> {
+// Base: search::HostGroup or search::WeightedHostGroup.
+template <class Base, const Numbers& kNumbers>
+struct ValueGroup : Base {
+  using Base::Base;
   using Vec = search::Lanes;
   SKALD_HD_INLINE static void to_grid(Vec& x, float, float) {
     Vec value = Vec{} + kNumbers.number[0];
@@ -81,9 +83,6 @@ struct ValueGroup : search::HostGroup<kCount> {
   static constexpr ScaleGrid kGrid = {kNumbers.lowest(), kNumbers.highest(),
                                       0.15f * kNumbers.highest(), 0.025f * kNumbers.highest(), 16};
 };
-using Iq4Group = ValueGroup<32, kIq4Numbers>;
-using Mxfp4Group = ValueGroup<32, kMxfp4Numbers>;
-using Q3KGroup = ValueGroup<16, kQ3KNumbers>;
 
 template <class Group>
 SKALD_HD_INLINE float error_of(const Group& w, float scale) {
@@ -102,16 +101,25 @@ SKALD_HD_INLINE void put_codes(const Group& w, const Numbers& numbers, float sca
   });
 }
 
+// Calls run() with a group of kCount weights.
+template <int kCount, const Numbers& kNumbers, class Run>
+SKALD_HD_INLINE auto with_values(HostWeights w, const Run& run) {
+  return search::with_group<kCount>(w, [&]<class Base>(const Base&) SKALD_INLINE_LAMBDA {
+    return run(ValueGroup<Base, kNumbers>(w));
+  });
+}
+
 // A block of 256 weights: w = scale * s[g] * number, s from -32 to 31.
-template <class Group>
+template <int kElems>
 struct ValueBlock {
-  static constexpr int kElems = Group::kElems, kGroups = 256 / kElems, kLeast = -32, kMost = 31;
+  static constexpr int kGroups = 256 / kElems, kLeast = -32, kMost = 31;
   uint16_t scale = 0;  // f16 bits
   int s[kGroups] = {};
   double error = 0;
 
   // The best s for the scale: the rounded ratio, or a neighbour.
-  SKALD_HD_INLINE void choose(const float* w, const float* fits, uint16_t bits) {
+  template <class Group>
+  SKALD_HD_INLINE void choose(HostWeights w, const float* fits, uint16_t bits) {
     scale = bits;
     error = 0;
     const float factor = f16_to_f32(bits);
@@ -120,7 +128,7 @@ struct ValueBlock {
           factor == 0 ? 0 : search::to_whole(double{fits[g]} / factor, kLeast, kMost);
       float best = std::numeric_limits<float>::infinity();
       for (int i = std::max(middle - 1, kLeast); i <= std::min(middle + 1, kMost); ++i) {
-        const float found = error_of(Group{{w + g * kElems}}, factor * static_cast<float>(i));
+        const float found = error_of(Group(w.from(g * kElems)), factor * static_cast<float>(i));
         if (!(found < best)) continue;
         best = found;
         s[g] = i;
@@ -129,12 +137,13 @@ struct ValueBlock {
     }
   }
   // The scale with the least error for these s.
-  SKALD_HD_INLINE uint16_t next_scale(const float* w) const {
+  template <class Group>
+  SKALD_HD_INLINE uint16_t next_scale(HostWeights w) const {
     double aa = 0, wa = 0;
     const float factor = f16_to_f32(scale);
     for (int g = 0; g < kGroups; ++g) {
       const float inverse = search::inverse_of(factor * static_cast<float>(s[g]));
-      const search::GridSums sums = search::scale_sums(Group{{w + g * kElems}}, inverse, 0, 0);
+      const search::GridSums sums = search::scale_sums(Group(w.from(g * kElems)), inverse, 0, 0);
       aa += double{sums.qq} * s[g] * s[g];
       wa += double{sums.wq} * s[g];
     }
@@ -143,50 +152,59 @@ struct ValueBlock {
 };
 
 template <class Group>
-SKALD_HD_INLINE ValueBlock<Group> fit_block(const float* w, const Numbers& numbers,
-                                            uint8_t (&codes)[256]) {
-  using Fit = ValueBlock<Group>;
+SKALD_HD_INLINE ValueBlock<Group::kElems> fit_block(HostWeights w, const Numbers& numbers,
+                                                    uint8_t (&codes)[256]) {
   constexpr int kRounds = 3, kElems = Group::kElems;
+  using Fit = ValueBlock<kElems>;
   float fits[Fit::kGroups], largest = 0;
   for (int g = 0; g < Fit::kGroups; ++g) {
-    fits[g] = search::fit_scale(Group{{w + g * kElems}}, Group::kGrid);
+    fits[g] = search::fit_scale(Group(w.from(g * kElems)), Group::kGrid);
     if (search::magnitude(fits[g]) > search::magnitude(largest)) largest = fits[g];
   }
   // The largest group's s is the least one or a neighbour: f16 has few digits for small scales.
   Fit best;
-  best.choose(w, fits, search::factor_bits(double{largest} / Fit::kLeast));
+  best.template choose<Group>(w, fits, search::factor_bits(double{largest} / Fit::kLeast));
   for (int less = 1; less < 3; ++less) {
     Fit next;
-    next.choose(w, fits, search::factor_bits(double{largest} / (Fit::kLeast + less)));
+    next.template choose<Group>(w, fits,
+                                search::factor_bits(double{largest} / (Fit::kLeast + less)));
     if (next.error < best.error) best = next;
   }
   for (int round = 0; round < kRounds; ++round) {
     Fit next;
-    next.choose(w, fits, best.next_scale(w));
+    next.template choose<Group>(w, fits, best.template next_scale<Group>(w));
     if (!(next.error < best.error)) break;
     best = next;
   }
   for (int g = 0; g < Fit::kGroups; ++g) {
     const float scale = f16_to_f32(best.scale) * static_cast<float>(best.s[g]);
-    put_codes(Group{{w + g * kElems}}, numbers, scale, codes + g * kElems);
+    put_codes(Group(w.from(g * kElems)), numbers, scale, codes + g * kElems);
   }
   return best;
 }
 
+template <int kCount, const Numbers& kNumbers>
+SKALD_HD_INLINE ValueBlock<kCount> fit_values(HostWeights w, uint8_t (&codes)[256]) {
+  return with_values<kCount, kNumbers>(w, [&]<class Group>(const Group&) SKALD_INLINE_LAMBDA {
+    return fit_block<Group>(w, kNumbers, codes);
+  });
+}
+
 }  // namespace
 
-SKALD_CLONES void encode(const float* w, BlockIQ4_NL& out) {
-  const Iq4Group group{{w}};
+SKALD_CLONES void encode(HostWeights w, BlockIQ4_NL& out) {
   uint8_t codes[32];
-  out.scale = search::factor_bits(search::fit_scale(group, Iq4Group::kGrid));
-  put_codes(group, kIq4Numbers, f16_to_f32(out.scale), codes);
+  with_values<32, kIq4Numbers>(w, [&](const auto& group) SKALD_INLINE_LAMBDA {
+    out.scale = search::factor_bits(search::fit_scale(group, group.kGrid));
+    put_codes(group, kIq4Numbers, f16_to_f32(out.scale), codes);
+  });
   const auto code = [&](int i) { return static_cast<int>(codes[i]); };
   for (int i = 0; i < 16; ++i) out.q[i] = nibble_byte<16>(code, i);
 }
 
-SKALD_CLONES void encode(const float* w, BlockIQ4_XS& out) {
+SKALD_CLONES void encode(HostWeights w, BlockIQ4_XS& out) {
   uint8_t codes[256];
-  const ValueBlock<Iq4Group> fit = fit_block<Iq4Group>(w, kIq4Numbers, codes);
+  const ValueBlock<32> fit = fit_values<32, kIq4Numbers>(w, codes);
   out.scale = fit.scale;
   out.scales_high = 0;
   for (int g = 0; g < 8; ++g) {
@@ -199,9 +217,9 @@ SKALD_CLONES void encode(const float* w, BlockIQ4_XS& out) {
   for (int i = 0; i < 128; ++i) out.q[i] = nibble_byte<16>(code, i);
 }
 
-SKALD_CLONES void encode(const float* w, BlockQ3_K& out) {
+SKALD_CLONES void encode(HostWeights w, BlockQ3_K& out) {
   uint8_t codes[256];
-  const ValueBlock<Q3KGroup> fit = fit_block<Q3KGroup>(w, kQ3KNumbers, codes);
+  const ValueBlock<16> fit = fit_values<16, kQ3KNumbers>(w, codes);
   out.scale = fit.scale;
   std::fill(std::begin(out.scales), std::end(out.scales), uint8_t{0});
   for (int g = 0; g < 16; ++g) {
@@ -219,25 +237,27 @@ SKALD_CLONES void encode(const float* w, BlockQ3_K& out) {
   }
 }
 
-SKALD_CLONES void encode(const float* w, BlockMXFP4& out) {
+SKALD_CLONES void encode(HostWeights w, BlockMXFP4& out) {
   // The exponents near the one that maps the largest weight to 12. The inverse of exponent 0's
   // scale is no float.
   constexpr int kBias = 128, kFewest = 1, kMost = 254;
   float largest = 0;
-  for (int i = 0; i < 32; ++i) largest = std::max(largest, std::fabs(w[i]));
+  for (int i = 0; i < 32; ++i) largest = std::max(largest, std::fabs(w.w[i]));
   int first = 0;
   if (largest > 0 && std::isfinite(largest)) first = std::ilogb(largest) - 3 + kBias - 1;
-  const Mxfp4Group group{{w}};
-  float best = std::numeric_limits<float>::infinity();
-  out.exponent = kFewest;
-  for (int e = std::clamp(first, kFewest, kMost); e <= std::clamp(first + 2, kFewest, kMost); ++e) {
-    const float error = error_of(group, mxfp4_scale(static_cast<uint32_t>(e)));
-    if (!(error < best)) continue;
-    best = error;
-    out.exponent = static_cast<uint8_t>(e);
-  }
   uint8_t codes[32];
-  put_codes(group, kMxfp4Numbers, mxfp4_scale(out.exponent), codes);
+  with_values<32, kMxfp4Numbers>(w, [&](const auto& group) SKALD_INLINE_LAMBDA {
+    float best = std::numeric_limits<float>::infinity();
+    out.exponent = kFewest;
+    const int last = std::clamp(first + 2, kFewest, kMost);
+    for (int e = std::clamp(first, kFewest, kMost); e <= last; ++e) {
+      const float error = error_of(group, mxfp4_scale(static_cast<uint32_t>(e)));
+      if (!(error < best)) continue;
+      best = error;
+      out.exponent = static_cast<uint8_t>(e);
+    }
+    put_codes(group, kMxfp4Numbers, mxfp4_scale(out.exponent), codes);
+  });
   const auto code = [&](int i) { return static_cast<int>(codes[i]); };
   for (int i = 0; i < 16; ++i) out.q[i] = nibble_byte<16>(code, i);
 }

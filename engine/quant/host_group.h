@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "engine/quant/host_weights.h"
 #include "engine/quant/k_search.h"
 
 // One version for every x86-64 and one for AVX2, chosen at program start. Sanitizer builds use a
@@ -14,6 +15,9 @@
 #else
 #define SKALD_CLONES
 #endif
+
+// For lambdas that must be compiled for the same CPU as the function that calls them.
+#define SKALD_INLINE_LAMBDA __attribute__((always_inline))
 
 namespace skald::search {
 
@@ -27,6 +31,7 @@ struct HostGroup {
   static constexpr int kElems = kCount;
   const float* w;
 
+  SKALD_HD_INLINE explicit HostGroup(HostWeights from) : w(from.w) {}
   SKALD_HD_INLINE void load(int i, Vec& v) const { std::memcpy(&v, w + i * kLanes, sizeof v); }
   SKALD_HD_INLINE float at(int i) const { return w[i]; }
   SKALD_HD_INLINE static float sum(const Vec& v) {
@@ -40,4 +45,23 @@ struct HostGroup {
     x = (x + kShift) - kShift;
   }
 };
+
+template <int kCount>
+struct WeightedHostGroup : HostGroup<kCount> {
+  const float* h;
+
+  SKALD_HD_INLINE explicit WeightedHostGroup(HostWeights from)
+      : HostGroup<kCount>(from), h(from.importances) {}
+  SKALD_HD_INLINE void importances(int i, Lanes& v) const {
+    std::memcpy(&v, h + i * kLanes, sizeof v);
+  }
+  SKALD_HD_INLINE float importance(int i) const { return h[i]; }
+};
+
+// Calls run() with the group of kCount weights, with importances if there are some.
+template <int kCount, class Run>
+SKALD_HD_INLINE auto with_group(HostWeights from, const Run& run) {
+  return from.importances ? run(WeightedHostGroup<kCount>(from)) : run(HostGroup<kCount>(from));
+}
+
 }  // namespace skald::search

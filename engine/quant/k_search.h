@@ -27,37 +27,42 @@ SKALD_HD_INLINE int to_whole(double value, int lowest, int highest) {
   return value < highest ? static_cast<int>(::lround(value)) : highest;
 }
 
-// Q4_K and Q5_K: w = scale * s * q - min * m, with one s and one m for each group of 32.
-struct RangeFactors {
-  static constexpr int kGroups = 8, kGroupElems = 32, kMost = 63;
+// w = scale * s * q - min * m, with one s and one m for each group, from 0 to kLargest.
+template <int kCount, int kLargest>
+struct RangeFactorsOf {
+  static constexpr int kGroups = kCount, kGroupElems = 256 / kCount, kMost = kLargest;
   uint16_t scale = 0, min = 0;  // f16 bits
 };
+using RangeFactors = RangeFactorsOf<8, 63>;        // Q4_K and Q5_K
+using SmallRangeFactors = RangeFactorsOf<16, 15>;  // Q2_K
 
 struct RangeGroup {
   int s, m;
   float error;
 
-  SKALD_HD_INLINE RangeFit fit(RangeFactors factors) const {
+  template <class Factors>
+  SKALD_HD_INLINE RangeFit fit(Factors factors) const {
     return {f16_to_f32(factors.scale) * static_cast<float>(s),
             -(f16_to_f32(factors.min) * static_cast<float>(m))};
   }
 };
 
-SKALD_HD_INLINE RangeFactors first_factors(const RangeFit* fits) {
+template <class Factors = RangeFactors>
+SKALD_HD_INLINE Factors first_factors(const RangeFit* fits) {
   float scale = 0, min = 0;
-  for (int g = 0; g < RangeFactors::kGroups; ++g) {
+  for (int g = 0; g < Factors::kGroups; ++g) {
     scale = larger(scale, fits[g].scale);
     min = larger(min, -fits[g].min);
   }
-  return {factor_bits(scale / RangeFactors::kMost), factor_bits(min / RangeFactors::kMost)};
+  return {factor_bits(scale / Factors::kMost), factor_bits(min / Factors::kMost)};
 }
 
 // The best s and m for given factors: tries the rounded ratios of fit to factors, and their
 // neighbours.
-template <class Group>
-SKALD_HD_INLINE RangeGroup choose_group(const Group& w, RangeFit fit, RangeFactors factors,
+template <class Group, class Factors>
+SKALD_HD_INLINE RangeGroup choose_group(const Group& w, RangeFit fit, Factors factors,
                                         float highest) {
-  constexpr int kMost = RangeFactors::kMost;
+  constexpr int kMost = Factors::kMost;
   const float scale = f16_to_f32(factors.scale), min = f16_to_f32(factors.min);
   const int s = scale > 0 ? to_whole(double{fit.scale} / scale, 0, kMost) : 0;
   const int m = min > 0 ? to_whole(-double{fit.min} / min, 0, kMost) : 0;
@@ -77,20 +82,19 @@ struct RangeTerms {
   double aa, ab, bb, wa, wb;
 };
 
-template <class Group>
-SKALD_HD_INLINE RangeTerms terms(const Group& w, RangeGroup group, RangeFactors factors,
-                                 float highest) {
+template <class Group, class Factors>
+SKALD_HD_INLINE RangeTerms terms(const Group& w, RangeGroup group, Factors factors, float highest) {
   const RangeFit fit = group.fit(factors);
   const GridSums sums = grid_sums(w, inverse_of(fit.scale), fit.min, 0, highest);
   const double s = group.s, m = group.m;
-  return {s * s * sums.qq, s * m * sums.q, m * m * RangeFactors::kGroupElems, s * sums.wq,
-          m * weight_sum(w)};
+  return {s * s * sums.qq, s * m * sums.q, m * m * count_of(w), s * sums.wq, m * weight_sum(w)};
 }
 
 // The best factors for unchanged whole numbers.
-SKALD_HD_INLINE RangeFactors next_factors(RangeFactors factors, const RangeTerms* groups) {
+template <class Factors>
+SKALD_HD_INLINE Factors next_factors(Factors factors, const RangeTerms* groups) {
   double aa = 0, ab = 0, bb = 0, wa = 0, wb = 0;
-  for (int g = 0; g < RangeFactors::kGroups; ++g) {
+  for (int g = 0; g < Factors::kGroups; ++g) {
     aa += groups[g].aa;
     ab += groups[g].ab;
     bb += groups[g].bb;

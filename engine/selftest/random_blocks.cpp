@@ -8,7 +8,7 @@ void set_scales(DType type, std::byte* block, std::mt19937& random) {
   const DTypeInfo& format = info(type);
   if (format.block_elems == 1) {
     const float weight = std::normal_distribution<float>()(random);
-    format.encode_row(&weight, block, 1);
+    format.encode_row(&weight, block, 1, nullptr);
     return;
   }
   // Uniform sizes: with normal ones, a few blocks would decide the error of a product.

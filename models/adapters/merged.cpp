@@ -36,7 +36,7 @@ class MergedRows final : public RowReader {
     if (unfit >= 0) {
       fail_unfit(file_, name_, row, numbers[static_cast<size_t>(unfit)], base_.type);
     }
-    info(base_.type).encode_row(numbers.data(), out, base_.cols);
+    info(base_.type).encode_row(numbers.data(), out, base_.cols, nullptr);
   }
 
  private:

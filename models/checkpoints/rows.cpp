@@ -23,7 +23,7 @@ class PlainReader final : public RowReader {
   void read_row(int64_t row, std::byte* out) const override {
     std::vector<float> weights(static_cast<size_t>(cols_));
     floats_->read_row(row, weights);
-    info(type_).encode_row(weights.data(), out, cols_);
+    info(type_).encode_row(weights.data(), out, cols_, nullptr);
   }
 
  private:

@@ -32,7 +32,7 @@ void make_part(const Tensor& tensor, int64_t row, int64_t from, std::span<std::b
     fail_unfit(tensor.file, tensor.name, row, weights[static_cast<size_t>(unfit)], format.type);
   }
   std::vector<std::byte> made(static_cast<size_t>(blocks * format.block_bytes));
-  format.encode_row(weights.data(), made.data(), count);
+  format.encode_row(weights.data(), made.data(), count, nullptr);
   std::copy_n(made.begin() + skipped, out.size(), out.begin());
 }
 

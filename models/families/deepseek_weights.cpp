@@ -34,7 +34,7 @@ class HeadColumns final : public RowReader {
       column[static_cast<size_t>(i)] =
           (*numbers)[static_cast<size_t>(i * view_.cols + row % view_.cols)];
     }
-    info(type_).encode_row(column.data(), out, rows_.count);
+    info(type_).encode_row(column.data(), out, rows_.count, nullptr);
     if (row % view_.cols == view_.cols - 1) drop(row / view_.cols);
   }
 

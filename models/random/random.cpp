@@ -324,7 +324,7 @@ class RandomWeights final : public WeightFile {
   }
 
   static void store(std::byte* to, DType type, float value) {
-    info(type).encode_row(&value, to, 1);
+    info(type).encode_row(&value, to, 1, nullptr);
   }
 
   static constexpr size_t kNoiseWords = 1 << 18;

@@ -37,7 +37,7 @@ void write_with(const TempFolder& temp, const fs::path& folder, const std::strin
   const size_t at = file.find(bytes);
   REQUIRE(at != std::string::npos);
   std::byte bits[4];
-  info(view.type).encode_row(&value, bits, 1);
+  info(view.type).encode_row(&value, bits, 1, nullptr);
   file.replace(at, static_cast<size_t>(info(view.type).block_bytes),
                reinterpret_cast<const char*>(bits),
                static_cast<size_t>(info(view.type).block_bytes));

@@ -17,7 +17,7 @@ using Bytes = std::vector<std::byte>;
 
 Bytes encoded(DType type, const std::vector<float>& values) {
   Bytes bytes(static_cast<size_t>(row_bytes(type, std::ssize(values))));
-  info(type).encode_row(values.data(), bytes.data(), std::ssize(values));
+  info(type).encode_row(values.data(), bytes.data(), std::ssize(values), nullptr);
   return bytes;
 }
 

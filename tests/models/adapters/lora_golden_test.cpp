@@ -106,7 +106,7 @@ TEST_CASE("a merged weight is the rounded sum") {
       }
       expected[col] = static_cast<float>(sum);
     }
-    info(was.type).encode_row(expected.data(), bytes.data(), was.cols);
+    info(was.type).encode_row(expected.data(), bytes.data(), was.cols, nullptr);
     CHECK(std::memcmp(bytes.data(), is.row(row), bytes.size()) == 0);
   }
   const Tensor* other = opened.model.weights->find("blk.0.attn_k.weight");

@@ -86,7 +86,7 @@ TEST_CASE("integers become blocks that hold them exactly, other weights the chec
       const std::vector<float> weights = decoded(tensor), wide = decoded(tensor_of(exact, hf_name));
       std::vector<std::byte> row(wide.size() * 2);
       std::vector<float> rounded(wide.size());
-      info(type).encode_row(wide.data(), row.data(), std::ssize(wide));
+      info(type).encode_row(wide.data(), row.data(), std::ssize(wide), nullptr);
       info(type).decode_row(row.data(), rounded.data(), std::ssize(wide));
       CHECK((weights == rounded));  // thousands of numbers are no message
     }

@@ -95,7 +95,7 @@ TEST_CASE(
   REQUIRE(at != std::string::npos);
   const float infinite = INFINITY;
   std::byte bits[4];
-  info(tensor.view.type).encode_row(&infinite, bits, 1);
+  info(tensor.view.type).encode_row(&infinite, bits, 1, nullptr);
   std::copy_n(reinterpret_cast<const char*>(bits), info(tensor.view.type).block_bytes,
               file.begin() + static_cast<std::ptrdiff_t>(at));
   temp.write("model.safetensors", file);

@@ -62,10 +62,10 @@ std::string problem_of(DType from, DType to, const std::vector<float>& weights, 
   const int64_t rows = std::ssize(weights) / cols, bytes = row_bytes(to, cols);
   std::vector<std::byte> source(static_cast<size_t>(rows * row_bytes(from, cols)));
   std::vector<float> rounded(static_cast<size_t>(rows * cols));
-  info(from).encode_row(weights.data(), source.data(), rows * cols);
+  info(from).encode_row(weights.data(), source.data(), rows * cols, nullptr);
   info(from).decode_row(source.data(), rounded.data(), rows * cols);
   std::vector<std::byte> expected(static_cast<size_t>(rows * bytes));
-  info(to).encode_row(rounded.data(), expected.data(), rows * cols);
+  info(to).encode_row(rounded.data(), expected.data(), rows * cols, nullptr);
   const Made made = make(from, to, source, rows, cols);
   if (made.unfit != kNone) return concat(name(to), ": row ", made.unfit, " is said not to fit");
   int64_t wrong = 0, first = -1;
