@@ -25,6 +25,7 @@ std::vector<std::vector<int32_t>> texts(int64_t vocab) {
 
 Scores scores_of(Executor& executor, const std::vector<std::vector<int32_t>>& all) {
   std::vector<TokenWindow> windows;
+  windows.reserve(all.size());
   for (const auto& text : all) windows.push_back({text, static_cast<int64_t>(text.size()) / 2 + 1});
   windows[1].scored_from = 1;
   Scores scores;
@@ -85,6 +86,7 @@ TEST_CASE("run_windows stops when the callback asks for it, and frees all pages"
   const auto all = texts(model.config.vocab);
   const auto executor = cpu::make_executor(model, {.sequences = 5, .rows = 16});
   std::vector<TokenWindow> windows;
+  windows.reserve(all.size());
   for (const auto& text : all) windows.push_back({text});
   Executor* const executors[] = {executor.get()};
   int calls = 0;
@@ -97,6 +99,7 @@ TEST_CASE("a step has as many windows as its rows and the sequences allow") {
   const Model model = random_llama({});
   const auto all = texts(model.config.vocab);  // 39, 1, 8, 69 and 30 rows
   std::vector<TokenWindow> windows;
+  windows.reserve(all.size());
   for (const auto& text : all) windows.push_back({text});
   const auto count = [&](int64_t rows, int sequences) {
     return windows_in_step(*cpu::make_executor(model, {.sequences = sequences, .rows = rows}),
