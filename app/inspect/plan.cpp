@@ -126,7 +126,7 @@ std::vector<FittingType> fitting_types(const PlanFlags& flags, const Planned& pl
     }
   }
   std::stable_sort(all.begin(), all.end(), [](const FittingType& a, const FittingType& b) {
-    return a.weights > b.weights;
+    return a.weights + a.host > b.weights + b.host;
   });
   return all;
 }

@@ -12,9 +12,9 @@ using grammar::NodeId;
 
 namespace {
 
-constexpr size_t kFewValues = 63;       // values whose use is remembered in the bits of a state
-constexpr size_t kMostSubsets = 1'100;  // of values: each is a state
-constexpr size_t kMostCounted = 4;      // conditions of contains
+constexpr size_t kFewValues = 63;         // values whose use is remembered in the bits of a state
+constexpr size_t kMostValueSets = 1'100;  // of values: each is a state
+constexpr size_t kMostCounted = 4;        // conditions of contains
 constexpr uint64_t kLongestCounted = 4'000;
 
 // Whether at most `most` of `values` values can be chosen in few ways, regardless of their order.
@@ -22,7 +22,7 @@ bool few_subsets(size_t values, uint64_t most) {
   size_t sum = 0, ways = 1;
   for (size_t k = 0; k <= values && k <= most; ++k) {
     sum += ways;
-    if (sum > kMostSubsets) return false;
+    if (sum > kMostValueSets) return false;
     ways = ways * (values - k) / (k + 1);
   }
   return true;

@@ -232,6 +232,24 @@ TEST_CASE("plan --gpu plans for a GPU of another machine") {
   CHECK(none.code == 4);
   CHECK(has(none.out, "fits       no, with any context"));
   CHECK(!has(none.out, "type that fits"));
+  CHECK(has(none.out, "           with no other type either\n"));
+}
+
+TEST_CASE("where nothing fits in memory, plan names the types that fit with weights on the host") {
+  const std::vector<std::string> arguments = {"--shape", "llama-3.1-70b", "--type",
+                                              "bf16",    "--gpu",         "sm_90:132:24G:64G"};
+  std::vector<std::string> command{"plan"};
+  command.insert(command.end(), arguments.begin(), arguments.end());
+  const Outcome outcome = skald(command);
+  CHECK(outcome.code == 4);
+  CHECK(has(outcome.out, "fits       no, the host's memory does not hold its part"));
+  CHECK(has(outcome.out, "on the host"));
+  const Json plan = plan_json(arguments, 4);
+  REQUIRE(plan["types_that_fit"].size() > 3);
+  CHECK(plan["types_that_fit"][0]["type"] == "q8_0");  // the largest: 64 GB hold the rest
+  for (const Json& type : plan["types_that_fit"]) CHECK(type["host_bytes"] > 0);
+  std::istringstream lines(outcome.out);
+  for (std::string line; std::getline(lines, line);) CHECK(line.size() <= 80);
 }
 
 TEST_CASE("plan of a model that does not fit names the types that would, in 80 columns") {
