@@ -62,7 +62,7 @@ TEST_CASE("the bundled model as a GGUF generates the same text and the same ids"
 TEST_CASE("every type is written as --dry-run announces, and can be read") {
   TempFolder folder;
   for (const char* type : {"f16", "bf16", "q8_0", "q6_k", "q5_k_m", "q5_k_s", "q5_1", "q5_0",
-                           "q4_k_m", "q4_k_s", "q4_1", "q4_0", "iq4_nl", "iq4_xs"}) {
+                           "q4_k_m", "q4_k_s", "q4_1", "q4_0", "iq4_nl", "iq4_xs", "q2_k", "q2_k_s"}) {
     CAPTURE(type);
     const std::string out = (folder.path() / (std::string(type) + ".gguf")).string();
     const Json plan =
