@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <optional>
 
 #include "app/files/atomic_file.h"
 #include "app/files/claim.h"
@@ -21,7 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 
 struct QuantizeFlags : ModelName {
-  std::string in, out, type;
+  std::string in, out, type, imatrix;
   std::vector<std::string> overrides;  // --tensor-type
   int threads = 0;
   bool requantize = false, force = false, dry_run = false, tensors = false, json = false;
@@ -100,6 +101,12 @@ int quantize(QuantizeFlags& flags) {
     settings.overrides.push_back(parse_override(text));
   }
 
+  std::optional<ImportanceFile> importances;
+  if (!flags.imatrix.empty()) {
+    importances.emplace(flags.imatrix);
+    settings.importances = &*importances;
+  }
+
   const OpenedModel opened = open_model(find_model(flags));
   const QuantizePlan plan = plan_quantize(opened, settings);
   for (const std::string& note : plan.notes) {
@@ -165,6 +172,13 @@ void add_quantize(Command& program) {
               "PATTERN, as in attn_v=q6_k; may be repeated, the first match counts")
       .type_name("PATTERN=TYPE")
       .repeatable()
+      .group(kChangesOutput);
+  command
+      .option("--imatrix", flags->imatrix,
+              "Importances of the weights' columns, from skald imatrix or llama-imatrix: errors in "
+              "important columns become smaller")
+      .type_name("FILE")
+      .check(not_empty())
       .group(kChangesOutput);
   command.flag("--requantize", flags->requantize, "Allow converting quantized weights")
       .group(kChangesOutput);

@@ -74,6 +74,42 @@ double bits_per_weight(const QuantizePlan& plan) {
   return 8 * static_cast<double>(plan.tensor_bytes()) / static_cast<double>(plan.parameters);
 }
 
+void put_importances(const ImportanceFile& file, GgufHead& head) {
+  head.put_text("quantize.imatrix.file", file.path());
+  if (!file.datasets().empty()) head.put_text("quantize.imatrix.dataset", file.datasets().front());
+  head.put_u32("quantize.imatrix.entries_count", file.entries());
+  head.put_u32("quantize.imatrix.chunks_count", file.chunks());
+}
+
+// Counts the tensors that are quantized, and those of them without importances.
+class WithoutImportances {
+ public:
+  explicit WithoutImportances(const ImportanceFile* file) : file_(file) {}
+
+  void give(MadeTensor& tensor) {
+    if (!file_ || is_float(tensor.type) || tensor.copied()) return;
+    ++quantized_;
+    if (file_->give(tensor)) return;
+    if (without_++ == 0) first_ = tensor.name;
+  }
+
+  void note(std::vector<std::string>& notes) const {
+    if (without_ == 0) return;
+    if (without_ == quantized_) {
+      fail(Exit::Model, file_->path(), ": has importances of ", file_->entries(),
+           " tensors, but none of those that are quantized; it is of another model, or of names "
+           "that are not GGUF's");
+    }
+    notes.push_back(concat(file_->path(), ": has no importances of ", without_, " of the ",
+                           quantized_, " tensors that are quantized, such as ", first_));
+  }
+
+ private:
+  const ImportanceFile* file_;
+  int64_t quantized_ = 0, without_ = 0;
+  std::string first_;
+};
+
 std::string_view from(const MadeTensor& tensor) {
   return tensor.values.empty() ? name(tensor.source.type) : "new";
 }
@@ -114,9 +150,13 @@ QuantizePlan plan_quantize(const OpenedModel& opened, const QuantizeSettings& se
   plan.head.put_u32("general.file_type", settings.mix->file_type);
   plan.head.put_u32("general.quantization_version", kQuantizationVersion);
 
+  if (settings.importances) put_importances(*settings.importances, plan.head);
+
   Overrides overrides(settings.overrides);
+  WithoutImportances without(settings.importances);
   const auto find_override = [&](std::string_view name) { return overrides.find(name); };
-  const MixedModel model = mixed_model(opened.model.config);
+  MixedModel model = mixed_model(opened.model.config);
+  model.importances = settings.importances != nullptr;
   for (MadeTensor& tensor : plan.tensors) {
     plan.parameters += tensor.elements();
     bool other = false;
@@ -135,10 +175,12 @@ QuantizePlan plan_quantize(const OpenedModel& opened, const QuantizeSettings& se
              "--requantize");
       }
     }
+    without.give(tensor);
     plan.other_rows.push_back(other);
     plan.head.add_tensor(tensor.name, tensor.shape, tensor.type);
   }
   overrides.check_used();
+  without.note(plan.notes);
   if (!opened.gguf) check_export(opened, plan.head, plan.tensors);
   return plan;
 }
@@ -198,6 +240,7 @@ std::string to_json(const QuantizePlan& plan, bool written) {
                                  {"from", std::string(from(tensor))},
                                  {"to", std::string(name(tensor.type))},
                                  {"bytes", tensor.bytes()},
+                                 {"importances", tensor.importances != nullptr},
                                  {"other_for_rows", static_cast<bool>(plan.other_rows[i])}});
   }
   return dump(report, 2) + "\n";

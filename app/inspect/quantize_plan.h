@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "models/convert/gguf_export.h"
+#include "models/convert/importance.h"
 #include "models/convert/quant_mix.h"
 
 namespace skald {
@@ -15,6 +16,7 @@ struct QuantizeSettings {
   const QuantMix* mix = nullptr;
   std::vector<std::pair<std::string, DType>> overrides;  // regex for tensor names, format
   bool requantize = false;                               // allow quantized sources
+  const ImportanceFile* importances = nullptr;
 };
 
 struct QuantizePlan {

@@ -26,6 +26,7 @@ void add_diff(Command& program);
 void add_plan(Command& program);
 void add_perplexity(Command& program);
 void add_score(Command& program);
+void add_imatrix(Command& program);
 void add_doctor(Command& program);
 void add_quantize(Command& program);
 void add_selftest(Command& program);
@@ -53,6 +54,7 @@ inline constexpr NamedCommand kCommands[] = {
     {"selftest", add_selftest},
     {"doctor", add_doctor},
     {"quantize", add_quantize},
+    {"imatrix", add_imatrix},
     {"completion", add_completion},
     {"man", add_man},
 };

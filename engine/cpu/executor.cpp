@@ -10,6 +10,7 @@
 #include "engine/base/error.h"
 #include "engine/cpu/kernels.h"
 #include "engine/cpu/plan.h"
+#include "engine/cpu/product_observer.h"
 #include "engine/cpu/row_deltas.h"
 #include "engine/cpu/row_ops.h"
 #include "engine/cpu/simd.h"
@@ -42,11 +43,13 @@ std::string format_of_pages(KernelSet set, const RunOptions& options) {
 class CpuExecutor final : public RankExecutor {
  public:
   // exchange: with the other ranks of the model's group; nullptr: there are none.
+  // products: their observer; nullptr: there is none.
   CpuExecutor(const Model& model, const RunOptions& options, KernelSet set,
-              std::shared_ptr<HostExchange> exchange)
+              std::shared_ptr<HostExchange> exchange, ProductObserver* products = nullptr)
       : weights_(model.weights),
         shard_(model.shard),
         exchange_(std::move(exchange)),
+        products_(products),
         program_(model.program()),
         logits_op_(program_.logits()),
         logit_borders_(logit_borders(program_.vocab(), shard_.of)),
@@ -60,7 +63,7 @@ class CpuExecutor final : public RankExecutor {
         pool_(cache_pages(plan_.context, options.sequences, options.cache_tokens),
               state_slots(program_, options)),
         step_({max_rows_, plan_.context, program_.vocab()}),
-        row_ops_(program_, *kernels_, max_rows_),
+        row_ops_(program_, *kernels_, max_rows_, products),
         row_deltas_(program_, *kernels_, row_ops_, max_rows_) {
     program_.bind_context(plan_.context);
     cache_ = Buffer(layout_.bytes * pool_.size(), "the key-value cache");
@@ -134,6 +137,9 @@ class CpuExecutor final : public RankExecutor {
         const float* values = data(*op_output(program_.ops[i]));
         observer_({i, act.name, {values, static_cast<size_t>(rows() * act.cols)}, act.cols});
       }
+    }
+    if (products_) {
+      products_->see(program_.weight(logits_op_.weight), data(logits_op_.in), rows());
     }
     collect_wanted();
     return wanted_rows();
@@ -286,6 +292,7 @@ class CpuExecutor final : public RankExecutor {
   std::shared_ptr<const WeightFile> weights_;
   const Shard shard_;
   const std::shared_ptr<HostExchange> exchange_;
+  ProductObserver* const products_;
   Program program_;
   Logits logits_op_;
   std::vector<int64_t> logit_borders_;  // of the ranks' parts
@@ -333,6 +340,13 @@ void check_weights(const Model& model) {
 std::unique_ptr<Executor> make_executor(const Model& model, const RunOptions& options,
                                         KernelSet kernels) {
   return make_rank(model, options, kernels, nullptr);
+}
+
+std::unique_ptr<Executor> make_observed_executor(const Model& model, const RunOptions& options,
+                                                 ProductObserver& observer, KernelSet kernels) {
+  check_weights(model);
+  check(model.shard.of == 1, "an observer sees whole products");
+  return std::make_unique<CpuExecutor>(model, options, kernels, nullptr, &observer);
 }
 
 std::unique_ptr<RankExecutor> make_rank(const Model& model, const RunOptions& options,

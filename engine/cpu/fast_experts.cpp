@@ -5,6 +5,7 @@
 
 #include "engine/base/error.h"
 #include "engine/cpu/fast_share.h"
+#include "engine/cpu/product_observer.h"
 
 namespace skald::cpu {
 namespace {
@@ -222,6 +223,7 @@ void FastExperts::multiply(const ExpertsArgs& args, int first, int end) {
       const int64_t at = begins_[static_cast<size_t>(e)] - from;
       const int64_t count = begins_[static_cast<size_t>(e) + 1] - from - at;
       if (count == 0) continue;
+      if (args.observer) args.observer->see(weights[e], in + at * weight.cols, count);
       const float* bias = biases ? biases + e * weight.rows : nullptr;
       products_.push_back({weight, bias, in + at * weight.cols, out + at * weight.rows, count});
     }

@@ -14,6 +14,8 @@
 
 namespace skald::cpu {
 
+class ProductObserver;
+
 struct EmbedArgs {
   TensorView weight;      // [vocab, dim]
   const int32_t* tokens;  // [rows], each < vocab
@@ -155,6 +157,7 @@ struct ExpertsArgs {
   // still multiplies. Expert -1 is left out. nullptr: the router chooses.
   const int32_t* chosen = nullptr;
   const float* weights = nullptr;
+  ProductObserver* observer = nullptr;  // sees each expert's products
 };
 
 // x = keep * x + scale * y

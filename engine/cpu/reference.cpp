@@ -8,6 +8,7 @@
 
 #include "engine/base/half.h"
 #include "engine/cpu/kernels.h"
+#include "engine/cpu/product_observer.h"
 #include "engine/memory/kv_pages.h"
 
 namespace skald::cpu {
@@ -238,9 +239,14 @@ class ReferenceKernels final : public Kernels {
         const auto bias = [e = e](const float* all, int64_t width) {
           return all ? all + static_cast<int64_t>(e) * width : nullptr;
         };
+        if (a.observer) {
+          a.observer->see(a.gate[e], in, 1);
+          a.observer->see(a.up[e], in, 1);
+        }
         linear({a.gate[e].view, bias(a.gate_bias, ffn_dim), in, gate.data(), 1});
         linear({a.up[e].view, bias(a.up_bias, ffn_dim), in, up.data(), 1});
         gated_act({gate.data(), up.data(), gate.data(), ffn_dim, a.spec.activation});
+        if (a.observer) a.observer->see(a.down[e], gate.data(), 1);
         linear({a.down[e].view, bias(a.down_bias, dim), gate.data(), y.data(), 1});
         const double scaled = weight * (a.expert_scale ? a.expert_scale[e] : 1);
         for (size_t k = 0; k < y.size(); ++k) sum[k] += scaled * y[k];

@@ -4,10 +4,13 @@
 #include <cmath>
 #include <set>
 
+#include "engine/cpu/product_observer.h"
+
 namespace skald::cpu {
 
-RowOps::RowOps(const Program& program, Kernels& kernels, int64_t most_rows)
-    : program_(program), kernels_(kernels), most_rows_(most_rows) {
+RowOps::RowOps(const Program& program, Kernels& kernels, int64_t most_rows,
+               ProductObserver* observer)
+    : program_(program), kernels_(kernels), most_rows_(most_rows), observer_(observer) {
   for (const ActSpec& act : program.acts) {
     acts_.emplace_back(most_rows * act.cols * int64_t{sizeof(float)}, "activations");
   }
@@ -38,6 +41,7 @@ void RowOps::run(const HeadNorm& op, int64_t rows) {
 
 void RowOps::run(const Linear& op, int64_t rows) {
   if (op.heads > 1) return run_heads(op, rows);
+  if (observer_) observer_->see(program_.weight(op.weight), data(op.in), rows);
   kernels_.linear(
       {program_.weight(op.weight).view, vector(op.bias), data(op.in), data(op.out), rows});
 }
@@ -55,6 +59,13 @@ void RowOps::run_heads(const Linear& op, int64_t rows) {
       std::copy_n(in + r * in_cols, weight.cols, head_in_.data() + r * weight.cols);
     }
     const TensorView own = slice_rows(weight, head * outs, outs);
+    if (observer_) {
+      Weight part = program_.weight(op.weight);
+      part.whole = part.tensor();
+      part.first_row += head * outs;
+      part.view = own;
+      observer_->see(part, head_in_.data(), rows);
+    }
     kernels_.linear({own, nullptr, head_in_.data(), head_out_.data(), rows});
     for (int64_t r = 0; r < rows; ++r) {
       std::copy_n(head_out_.data() + r * outs, outs, out + r * out_cols);
@@ -81,11 +92,12 @@ void RowOps::run(const RowGate& op, int64_t rows) {
 
 void RowOps::run(const Experts& op, int64_t rows, const Choice& choice) {
   const auto first = [&](WeightId id) { return &program_.weight(id); };
+  if (observer_) observer_->see(program_.weight(op.router), data(op.route), rows);
   kernels_.experts({program_.weight(op.router).view, first(op.gate), first(op.up), first(op.down),
                     data(op.in), data(op.out), rows, op.spec, vector(op.router_bias),
                     vector(op.gate_bias), vector(op.up_bias), vector(op.down_bias),
                     vector(op.choice_bias), vector(op.expert_scale), data(op.route), choice.chosen,
-                    choice.weights});
+                    choice.weights, observer_});
 }
 
 void RowOps::run(const Add& op, int64_t rows) {

@@ -20,8 +20,9 @@ inline constexpr bool kIsRowOp =
 
 class RowOps {
  public:
-  // Borrows both. For steps of at most `most_rows` rows.
-  RowOps(const Program& program, Kernels& kernels, int64_t most_rows);
+  // Borrows all. For steps of at most `most_rows` rows. observer: of products, or nullptr.
+  RowOps(const Program& program, Kernels& kernels, int64_t most_rows,
+         ProductObserver* observer = nullptr);
 
   float* data(ActId id) { return acts_[static_cast<size_t>(id)].as<float>(); }
   // A norm's weights, a bias or a convolution, in float32; nullptr for None.
@@ -54,6 +55,7 @@ class RowOps {
   const Program& program_;
   Kernels& kernels_;
   int64_t most_rows_;
+  ProductObserver* observer_;
   std::vector<Buffer> acts_;                 // one for each ActSpec, [most_rows, cols]
   std::vector<std::vector<float>> vectors_;  // one for each weight; empty for matrices
   std::vector<float> head_in_, head_out_;    // one head of a product with several

@@ -28,7 +28,7 @@ MadeTensor as_it_is(const Tensor& tensor) {
 // Keys that describe the old file, or that are written anew.
 bool is_about_the_file(std::string_view key) {
   return key.starts_with("split.") || key == "general.alignment" || key == "general.file_type" ||
-         key == "general.quantization_version";
+         key == "general.quantization_version" || key.starts_with("quantize.imatrix.");
 }
 
 GgufExport export_of_gguf(const OpenedModel& opened) {

@@ -16,6 +16,7 @@ constexpr QuantMix kMixes[] = {
     {"q5_k_s", DType::Q5_K, 16}, {"q5_1", DType::Q5_1, 9},      {"q5_0", DType::Q5_0, 8},
     {"q4_k_m", DType::Q4_K, 15}, {"q4_k_s", DType::Q4_K, 14},   {"q4_1", DType::Q4_1, 3},
     {"q4_0", DType::Q4_0, 2},    {"iq4_nl", DType::IQ4_NL, 25}, {"iq4_xs", DType::IQ4_XS, 30},
+    {"q2_k", DType::Q2_K, 10},   {"q2_k_s", DType::Q2_K, 21},
 };
 
 // 12 for "blk.12.attn_v.weight"; -1 for tensors outside the layers.
@@ -43,23 +44,32 @@ DType by_rules(const QuantMix& mix, const MixedModel& model, std::string_view na
   const bool medium = mix.name == "q4_k_m" || mix.name == "q5_k_m";
   const bool small = mix.name == "q4_k_s";
   const bool values = mix.name == "iq4_nl" || mix.name == "iq4_xs";
+  const bool two = mix.name == "q2_k", small_two = mix.name == "q2_k_s";
+  const bool first_eighth = layer >= 0 && layer < model.layers / 8;
   const bool more = medium && layer >= 0 && has_more_bits(layer, model.layers);
   if (is("attn_v.weight")) {
     constexpr int kFirst = 4;
     DType type = more ? DType::Q6_K : mix.most;
     if (small && layer >= 0 && layer < kFirst) type = DType::Q5_K;
-    if (model.small_values && type == DType::Q4_K) type = DType::Q5_K;
+    if (two) type = DType::Q3_K;
+    if ((two || small_two) && model.few_key_heads) type = DType::Q4_K;
+    if (model.small_values && (type == DType::Q3_K || type == DType::Q4_K)) type = DType::Q5_K;
     if (values && model.few_key_heads) type = DType::Q5_K;
     return model.small_attention ? DType::Q8_0 : type;
   }
   if (model.small_attention && is("attn_k.weight")) return DType::Q8_0;
   if (model.small_attention && is("attn_output.weight") &&
-      (mix.name == "q4_k_m" || small || values)) {
+      (mix.name == "q4_k_m" || small || values || two)) {
     return DType::Q5_K;
   }
+  if (two && (is("attn_output.weight") || is("ffn_down"))) return DType::Q3_K;
   if (is("ffn_down")) {
     if (more) return DType::Q6_K;
-    if ((small || values) && layer >= 0 && layer < model.layers / 8) return DType::Q5_K;
+    if (first_eighth && (small || (values && !model.importances))) return DType::Q5_K;
+    if (first_eighth && small_two) return DType::Q4_K;
+    // Formats without a minimum lose most in these matrices where importances differ much.
+    if (first_eighth && model.importances && mix.most == DType::Q4_0) return DType::Q4_1;
+    if (first_eighth && model.importances && mix.most == DType::Q5_0) return DType::Q5_1;
   }
   if (is("attn_qkv.weight") && medium) {
     return mix.most == DType::Q4_K ? DType::Q5_K : DType::Q6_K;
@@ -71,7 +81,7 @@ DType by_rules(const QuantMix& mix, const MixedModel& model, std::string_view na
 DType for_rows(DType type, int64_t cols) {
   if (cols % info(type).block_elems == 0) return type;
   if (type == DType::Q4_K) type = DType::Q5_0;
-  if (type == DType::Q3_K || type == DType::IQ4_XS) type = DType::IQ4_NL;
+  if (type == DType::Q2_K || type == DType::Q3_K || type == DType::IQ4_XS) type = DType::IQ4_NL;
   if (type == DType::Q5_K) type = DType::Q5_1;
   if (type == DType::Q6_K) type = DType::Q8_0;
   return cols % info(type).block_elems == 0 ? type : DType::F16;

@@ -36,6 +36,8 @@ struct MixedModel {
   bool small_attention = false;
   // Four or more heads share a key and a value.
   bool few_key_heads = false;
+  // The weights are quantized by importances (importance.h).
+  bool importances = false;
 };
 MixedModel mixed_model(const ModelConfig& config);
 

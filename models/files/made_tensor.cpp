@@ -87,7 +87,7 @@ void TensorMaker::make(const MadeTensor& tensor, int64_t first, int64_t rows, st
             if (bad_row.compare_exchange_weak(seen, first + r)) break;
           }
         }
-        format.encode_row(row, to, cols, nullptr);
+        format.encode_row(row, to, cols, tensor.importances_of(first + r));
       }
     }
   });

@@ -27,6 +27,9 @@ struct MadeTensor {
   std::vector<int32_t> row_order = {}, col_order = {};
   float added = 0;        // added to each weight
   std::string file = {};  // file of the source, for messages
+  // DTypeInfo::encode_row's importances of each column. Several rows of them belong to equally many
+  // parts of the tensor, as those of its experts. nullptr: none.
+  std::shared_ptr<const std::vector<float>> importances = {};
 
   int64_t rows() const {
     if (!values.empty()) return 1;
@@ -45,6 +48,11 @@ struct MadeTensor {
     if (!row_order.empty()) return {source, row_order[static_cast<size_t>(row)]};
     if (stack.empty()) return {source, row};
     return {stack[static_cast<size_t>(row / source.rows)], row % source.rows};
+  }
+  const float* importances_of(int64_t row) const {
+    if (!importances) return nullptr;
+    const int64_t parts = std::ssize(*importances) / cols();
+    return importances->data() + row / (rows() / parts) * cols();
   }
   // Lets the system drop the mapped pages of `rows` source rows; a reader's pages stay. Pages that
   // are still needed, as those of rows in another order, are read again.

@@ -1,9 +1,12 @@
 // skald quantize, and --type of other commands.
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "models/files/gguf.h"
 #include "models/open.h"
 #include "tests/bpe_models.h"
+#include "tests/gguf_writer.h"
 #include "tests/program_output.h"
 
 namespace skald::test {
@@ -61,8 +64,9 @@ TEST_CASE("the bundled model as a GGUF generates the same text and the same ids"
 
 TEST_CASE("every type is written as --dry-run announces, and can be read") {
   TempFolder folder;
-  for (const char* type : {"f16", "bf16", "q8_0", "q6_k", "q5_k_m", "q5_k_s", "q5_1", "q5_0",
-                           "q4_k_m", "q4_k_s", "q4_1", "q4_0", "iq4_nl", "iq4_xs"}) {
+  for (const char* type :
+       {"f16", "bf16", "q8_0", "q6_k", "q5_k_m", "q5_k_s", "q5_1", "q5_0", "q4_k_m", "q4_k_s",
+        "q4_1", "q4_0", "iq4_nl", "iq4_xs", "q2_k", "q2_k_s"}) {
     CAPTURE(type);
     const std::string out = (folder.path() / (std::string(type) + ".gguf")).string();
     const Json plan =
@@ -165,8 +169,82 @@ TEST_CASE("quantize --tensor-type chooses formats by pattern, and the first matc
   check_refused(quantize(with("ffn_upp=q8_0")), 2, "'ffn_upp': matches no tensor");
   check_refused(quantize(with("norm=q8_0")), 2, "matches no tensor that can be quantized");
   check_refused(quantize(with("ffn_up")), 2, "expected PATTERN=TYPE");
-  check_refused(quantize(with("ffn_up=q2_k")), 2, "expected a type among f32, f16");
+  check_refused(quantize(with("ffn_up=iq1_s")), 2, "expected a type among f32, f16");
   check_refused(quantize(with("(=q8_0")), 2, "--tensor-type");
+}
+
+TEST_CASE("quantize --imatrix weighs the errors of columns, and the file says so") {
+  TempFolder folder;
+  const auto at = [&](const char* name) { return (folder.path() / name).string(); };
+  output({"quantize", demo(), at("f32"), "--type", "f32"});
+  const auto model = open_model(at("f32")).model;
+  const Tensor& up = *model.weights->find("blk.0.ffn_up.weight");
+  const auto imatrix = [&](int64_t cols) {
+    GgufWriter w;
+    w.text("general.type", "imatrix");
+    w.strings("imatrix.datasets", {"some.txt"});
+    w.u32("imatrix.chunk_count", 3);
+    std::string sums;
+    for (int64_t i = 0; i < cols; ++i) sums += raw(i % 8 == 3 ? 200.0f : 2.0f);
+    w.tensors.push_back({up.name + ".in_sum2", {static_cast<uint64_t>(cols), 1}, 0, sums});
+    w.tensors.push_back({up.name + ".counts", {1, 1}, 0, raw(2.0f)});
+    return folder.write("imatrix.gguf", w.file()).string();
+  };
+  const std::string file = imatrix(up.view.cols);
+  const Outcome made =
+      quantize({demo(), at("weighed"), "--type", "q4_0", "--imatrix", file, "--json"});
+  CHECK(made.code == 0);
+  CHECK(has(made.err, "has no importances of "));
+  CHECK(has(made.err, "tensors that are quantized, such as "));
+  for (const Json& tensor : Json::parse(made.out)["tensors"]) {
+    CHECK(tensor["importances"] == (tensor["name"] == up.name));
+  }
+  output({"quantize", demo(), at("plain"), "--type", "q4_0"});
+  const auto gguf = open_gguf(at("weighed")), plain = open_gguf(at("plain"));
+  CHECK(gguf->metadata().text("quantize.imatrix.file") == file);
+  CHECK(gguf->metadata().text("quantize.imatrix.dataset") == "some.txt");
+  CHECK(gguf->metadata().uint("quantize.imatrix.entries_count") == 1);
+  CHECK(gguf->metadata().uint("quantize.imatrix.chunks_count") == 3);
+  CHECK_FALSE(plain->metadata().find("quantize.imatrix.file"));
+
+  // The errors of the important columns are smaller, those of the others larger.
+  const auto errors = [&](const GgufFile& from) {
+    std::pair<double, double> sums;
+    const Tensor& tensor = *from.find(up.name);
+    std::vector<float> row(static_cast<size_t>(up.view.cols)), exact = row;
+    std::vector<std::byte> scratch;
+    for (int64_t r = 0; r < up.view.rows; ++r) {
+      tensor.view.decode_row(r, row.data(), scratch);
+      up.view.decode_row(r, exact.data(), scratch);
+      for (size_t i = 0; i < row.size(); ++i) {
+        const double error = std::pow(double{row[i]} - exact[i], 2);
+        (i % 8 == 3 ? sums.first : sums.second) += error;
+      }
+    }
+    return sums;
+  };
+  const auto weighed = errors(*gguf), equal = errors(*plain);
+  CHECK(weighed.first < 0.5 * equal.first);
+  CHECK(weighed.second > equal.second);
+
+  // A file that is quantized again keeps no word of the importances.
+  output({"quantize", at("weighed"), at("again"), "--type", "q8_0", "--requantize"});
+  CHECK_FALSE(open_gguf(at("again"))->metadata().find("quantize.imatrix.file"));
+
+  const auto refused = [&](const std::string& path) {
+    const Outcome outcome = quantize({demo(), at("none"), "--type", "q4_0", "--imatrix", path});
+    CHECK(outcome.code == 3);
+    CHECK_FALSE(fs::exists(at("none")));
+    return outcome.err;
+  };
+  CHECK(has(refused(imatrix(up.view.cols + 32)), "'blk.0.ffn_up.weight' has "));
+  CHECK(has(refused(folder.write("text", "importances").string()), "incomplete or damaged"));
+  CHECK(has(refused(at("absent")), "absent"));
+  GgufWriter other;
+  other.text("general.type", "imatrix");
+  other.tensors.push_back({"x.in_sum2", {4, 1}, 0, std::string(16, '\0')});
+  other.tensors.push_back({"x.counts", {1, 1}, 0, raw(2.0f)});
+  CHECK(has(refused(folder.write("other", other.file()).string()), "it is of another model"));
 }
 
 TEST_CASE("quantized weights are quantized again only with --requantize") {

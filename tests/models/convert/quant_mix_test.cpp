@@ -68,6 +68,35 @@ TEST_CASE("the mixes of IQ4 give five bits to some values and to the first eight
   CHECK_FALSE(mixed_model(c).few_key_heads);
 }
 
+TEST_CASE(
+    "the mixes of Q2_K give more bits to what a layer's attention and feed-forward end with") {
+  const MixedModel few{16, false, false, false, true};
+  CHECK(layers("q2_k", "ffn_down", {16, false, false}) == std::string(16, '3'));
+  CHECK(layers("q2_k", "attn_output", {16, false, false}) == std::string(16, '3'));
+  CHECK(layers("q2_k", "attn_v", {16, false, false}) == std::string(16, '3'));
+  CHECK(layers("q2_k", "attn_v", few) == std::string(16, '4'));
+  CHECK(layers("q2_k", "attn_v", {16, false, true}) == std::string(16, '5'));
+  CHECK(layers("q2_k", "ffn_up", few) == std::string(16, '2'));
+  CHECK(layers("q2_k_s", "ffn_down", {16, false, false}) == "44" + std::string(14, '2'));
+  CHECK(layers("q2_k_s", "attn_output", {16, false, false}) == std::string(16, '2'));
+  CHECK(layers("q2_k_s", "attn_v", {16, false, false}) == std::string(16, '2'));
+  CHECK(layers("q2_k_s", "attn_v", few) == std::string(16, '4'));
+  CHECK(type_of("q2_k", "blk.9.attn_output.weight", 4096, {32, false, false, true}) == "Q5_K");
+  CHECK(type_of("q2_k", "blk.9.attn_v.weight", 4096, {32, false, false, true}) == "Q8_0");
+  CHECK(type_of("q2_k", "output.weight") == "Q6_K");
+  CHECK(type_of("q2_k", "blk.9.ffn_up.weight", 320) == "IQ4_NL");
+}
+
+TEST_CASE("importances change the formats of the first layers' ffn_down") {
+  const MixedModel model{16, false, false, false, false, true};
+  CHECK(type_of("q4_0", "blk.1.ffn_down.weight", 4096, model) == "Q4_1");
+  CHECK(type_of("q5_0", "blk.1.ffn_down.weight", 4096, model) == "Q5_1");
+  CHECK(type_of("q4_0", "blk.2.ffn_down.weight", 4096, model) == "Q4_0");
+  CHECK(type_of("q4_0", "blk.1.ffn_down.weight", 4096, {16, false, false}) == "Q4_0");
+  CHECK(type_of("iq4_xs", "blk.1.ffn_down.weight", 4096, model) == "IQ4_XS");
+  CHECK(type_of("q4_k_s", "blk.1.ffn_down.weight", 4096, model) == "Q5_K");
+}
+
 TEST_CASE("attn_v gets five bits in large models with few key heads") {
   ModelConfig c;
   c.architecture = "llama";
