@@ -58,7 +58,8 @@ int imatrix(ImatrixFlags& flags) {
   check_context(flags.model, opened.model.config);
   const ModelTokenizer tokenizer = open_tokenizer(opened);
   const TextFile file(flags.text);
-  const TokenStream text(file, *tokenizer.tokenizer, {.drop_last_newline = true}, [](int64_t) { return !interrupted_by(); });
+  const TokenStream text(file, *tokenizer.tokenizer, {.drop_last_newline = true},
+                         [](int64_t) { return !interrupted_by(); });
   const int64_t whole = text.count() / flags.chunk;
   if (whole == 0) {
     fail(Exit::Usage, file.name(), ": has ", text.count(), " tokens, fewer than a chunk of ",

@@ -86,7 +86,8 @@ TEST_CASE("an error in config.json names the key and the expected value") {
       {with("hidden_act", "swoosh"), "activation 'swoosh' is not supported"},
       {with("rope_scaling", {{"type", "wild"}}), "rope type 'wild' is not supported"},
       {with("rope_parameters", {{"rope_type", "ntk"}, {"factor", 2}}), "rope type 'ntk'"},
-      {with("quantization_config", {{"quant_method", "hqq"}}), "'quant_method' is 'hqq', expected "},
+      {with("quantization_config", {{"quant_method", "hqq"}}),
+       "'quant_method' is 'hqq', expected "},
       {with("model_type", "\x1b[2J"), "architecture"},
   };
   for (const auto& [config, says] : cases) {
