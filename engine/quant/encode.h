@@ -5,6 +5,8 @@
 // on every machine.
 #pragma once
 
+#include "engine/quant/formats/iq2_s.h"
+#include "engine/quant/formats/iq3_s.h"
 #include "engine/quant/formats/iq4_nl.h"
 #include "engine/quant/formats/iq4_xs.h"
 #include "engine/quant/formats/mxfp4.h"
@@ -40,5 +42,7 @@ void encode(HostWeights w, BlockQ3_K& out);
 void encode(HostWeights w, BlockIQ4_NL& out);
 void encode(HostWeights w, BlockIQ4_XS& out);
 void encode(HostWeights w, BlockMXFP4& out);
+void encode(HostWeights w, BlockIQ3_S& out);
+void encode(HostWeights w, BlockIQ2_S& out);
 
 }  // namespace skald

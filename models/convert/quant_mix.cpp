@@ -81,6 +81,7 @@ DType by_rules(const QuantMix& mix, const MixedModel& model, std::string_view na
 DType for_rows(DType type, int64_t cols) {
   if (cols % info(type).block_elems == 0) return type;
   if (type == DType::Q4_K) type = DType::Q5_0;
+  if (type == DType::IQ3_S || type == DType::IQ2_S) type = DType::IQ4_NL;
   if (type == DType::Q2_K || type == DType::Q3_K || type == DType::IQ4_XS) type = DType::IQ4_NL;
   if (type == DType::Q5_K) type = DType::Q5_1;
   if (type == DType::Q6_K) type = DType::Q8_0;
