@@ -156,8 +156,8 @@ class CheckpointWeights final : public DescribedWeights {
     }
     for (Made& made : all) {
       const bool blocks = made.matrix.blocks != nullptr;
-      const std::string_view module = made.parts->module();
-      add_matrix(std::move(made), blocks ? made.type : widest.at(stack_of(module)));
+      const DType type = blocks ? made.type : widest.at(stack_of(made.parts->module()));
+      add_matrix(std::move(made), type);
     }
   }
 
