@@ -150,8 +150,10 @@ class CheckpointWeights final : public DescribedWeights {
       parts.refuse_stack();
       Made made{&parts, matrix_of(parts, method), DType::F32};
       made.type = exact_type(made.matrix, method.plain);
-      const auto [at, first] = widest.try_emplace(stack_of(module), made.type);
-      if (!first && is_wider(made.type, at->second)) at->second = made.type;
+      if (!made.matrix.blocks) {  // blocks of a file are not converted
+        const auto [at, first] = widest.try_emplace(stack_of(module), made.type);
+        if (!first && is_wider(made.type, at->second)) at->second = made.type;
+      }
       all.push_back(std::move(made));
     }
     for (Made& made : all) {
