@@ -1,12 +1,9 @@
 // Quantizes weights: each function writes one block with the least squared error that a search of
 // moderate length finds (fit.h). If the weights have importances, the error of each is multiplied
-// by its own. The weights must be finite and at most kLargestWeight in
-// magnitude. Other weights give a valid block of no meaning. The same weights give the same block
-// on every machine.
+// by its own. The weights must be finite and at most kLargestWeight in magnitude. Other weights
+// give a valid block of no meaning. The same weights give the same block on every machine.
 #pragma once
 
-#include "engine/quant/formats/iq2_s.h"
-#include "engine/quant/formats/iq3_s.h"
 #include "engine/quant/formats/iq4_nl.h"
 #include "engine/quant/formats/iq4_xs.h"
 #include "engine/quant/formats/mxfp4.h"
@@ -42,7 +39,5 @@ void encode(HostWeights w, BlockQ3_K& out);
 void encode(HostWeights w, BlockIQ4_NL& out);
 void encode(HostWeights w, BlockIQ4_XS& out);
 void encode(HostWeights w, BlockMXFP4& out);
-void encode(HostWeights w, BlockIQ3_S& out);
-void encode(HostWeights w, BlockIQ2_S& out);
 
 }  // namespace skald

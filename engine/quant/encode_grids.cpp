@@ -1,6 +1,8 @@
 // Encoders of IQ3_S and IQ2_S: an entry of a grid gives the magnitudes of several weights at once,
 // and each weight has a sign. So the search works on magnitudes: for a scale, it takes the entry
 // with the least error among those that lie near the rounded weights.
+#include "engine/quant/encode_grids.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -8,9 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "engine/quant/encode.h"
-#include "engine/quant/formats/iq2_s.h"
-#include "engine/quant/formats/iq3_s.h"
 #include "engine/quant/host_group.h"
 #include "engine/quant/k_search.h"
 

@@ -149,7 +149,7 @@ TEST_CASE("plan shows the weights of a model that is larger than the GPU") {
   const Outcome outcome = skald(text);
   CHECK(outcome.code == 0);
   for (const char* part :
-       {"weights on the host", "(of the machine)", "fits       yes, with weights on the host; ",
+       {"weights on the host", "(of the machine)", "fits       yes, with weights on the host;\n",
         "4096 of the model's 131072 tokens, which leaves memory for weights",
         "host       a prompt's step copies ", "           a token reads ", "type that fits"}) {
     CAPTURE(outcome.out, part);
