@@ -129,14 +129,14 @@ TEST_CASE("moving a sequence keeps the count of free pages right") {
   Sequence a(pool);
   a.extend(70);
   Sequence b = std::move(a);
-  CHECK(a.length() == 0);
+  CHECK(a.length() == 0);  // NOLINT(bugprone-use-after-move): a moved sequence is empty
   CHECK(b.length() == 70);
   CHECK(pool.free_pages() == 2);
   Sequence c(pool);
   c.extend(10);
   c = std::move(b);
   CHECK(c.length() == 70);
-  b.truncate(0);
+  b.truncate(0);  // NOLINT(bugprone-use-after-move)
   CHECK(pool.free_pages() == 2);
 }
 
@@ -287,13 +287,13 @@ TEST_CASE("a moved sequence takes its state and checkpoints along") {
   a.checkpoint();
   a.extend(5);
   Sequence b = std::move(a);
-  CHECK(a.state() == -1);
+  CHECK(a.state() == -1);  // NOLINT(bugprone-use-after-move)
   CHECK(b.kept_length(14) == 10);
   Sequence c(pool);
   c.extend(1);
   c = std::move(b);
   CHECK(c.length() == 15);
-  b.truncate(0);  // NOLINT(bugprone-use-after-move): a moved sequence is empty
+  b.truncate(0);  // NOLINT(bugprone-use-after-move)
   c.truncate(0);
   CHECK(pool.states().free() == 3);
 }

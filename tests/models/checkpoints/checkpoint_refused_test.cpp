@@ -48,11 +48,12 @@ TEST_CASE("a quantization that is not understood is an error that names its key"
        {{"quantization_config", "erase"}},
        "'model.layers.0.mlp.down_proj.weight' is F8_E4M3"},
   };
-  for (const auto& [name, changes, says] : cases) {
+  for (const auto& one : cases) {
     TempFolder temp;
-    const std::string error = error_text([&] { open_model(copy_checkpoint(temp, name, changes)); });
-    CAPTURE(name, changes.dump(), error);
-    CHECK(has(error, says));
+    const std::string error =
+        error_text([&] { open_model(copy_checkpoint(temp, one.name, one.changes)); });
+    CAPTURE(one.name, one.changes.dump(), error);
+    CHECK(has(error, one.says));
     CHECK(error.find('\n') == std::string::npos);
   }
 }

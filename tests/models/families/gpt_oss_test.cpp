@@ -1,5 +1,7 @@
 // gpt-oss: what its configuration says, how its two layouts of experts are read, and what is
 // refused. The logits of the goldens are in golden_test.cpp.
+#include <numeric>
+
 #include "models/families/gpt_oss_weights.h"
 
 #include "engine/quant/formats/mxfp4.h"
@@ -92,8 +94,8 @@ TEST_CASE("blocks and scales of gpt-oss become rows of MXFP4, gate and up apart"
 
 // Two experts of three inputs; gate and up have two outputs each.
 TEST_CASE("16-bit experts of gpt-oss are columns, and biases alternate") {
-  std::vector<float> floats;
-  for (int i = 0; i < 2 * 3 * 4 + 2 * 4; ++i) floats.push_back(static_cast<float>(i));
+  std::vector<float> floats(2 * 3 * 4 + 2 * 4);
+  std::iota(floats.begin(), floats.end(), 0.0F);
   const std::string bytes(reinterpret_cast<const char*>(floats.data()), floats.size() * 4);
   const TempFolder temp;
   const std::string head =
