@@ -1,8 +1,8 @@
 // gpt-oss: what its configuration says, how its two layouts of experts are read, and what is
 // refused. The logits of the goldens are in golden_test.cpp.
-#include <numeric>
-
 #include "models/families/gpt_oss_weights.h"
+
+#include <numeric>
 
 #include "engine/quant/formats/mxfp4.h"
 #include "models/convert/gguf_export.h"
