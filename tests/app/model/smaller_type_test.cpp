@@ -53,7 +53,7 @@ TEST_CASE("the type that is named fits, and all larger types do not") {
     CHECK(has(error_text([&] { check_fits(model, plan, "cuda:0"); }, Exit::Memory),
               concat("may be used; ", advice)));
   }
-  CHECK(smaller_advice(model, machine_with(2)) == "use a smaller model: no --type is small enough");
+  CHECK(smaller_advice(model, machine_with(1)) == "use a smaller model: no --type is small enough");
   CHECK(has(smaller_advice(shape_model("llama-3.1-70b", "q8_0"), machine_with(20)),
             "quantized already: use a smaller file"));
   check_fits(model, machine_with(256), "cuda:0");  // it fits
