@@ -24,13 +24,16 @@ std::string without_dots(std::string address) {
   for (size_t at = path; at < address.size();) {
     const size_t end = std::min(address.find('/', at + 1), address.size());
     const std::string_view part = std::string_view(address).substr(at, end - at);
-    const size_t last = out.rfind('/');
-    if (part == "/.." && last != out.npos && last >= path) out.erase(last);
+    if (part == "/..") {
+      const size_t last = out.rfind('/');
+      out.erase(last == out.npos ? path : std::max(last, path));
+    }
     const bool dots = part == "/." || part == "/..";
     if (!dots) out += part;
     if (dots && end == address.size()) out += '/';
     at = end;
   }
+  if (path == 0 && address[0] != '/' && out.starts_with('/')) out.erase(0, 1);
   return out;
 }
 
