@@ -14,7 +14,6 @@ const Json& at(const Json& object, const char* name) {
   return found == object.end() ? none : *found;
 }
 
-bool is_text(const Json& value) { return value.is_string(); }
 bool is_text_or_null(const Json& object, const char* name) {
   return object.contains(name) && (object[name].is_string() || object[name].is_null());
 }
