@@ -27,6 +27,7 @@ const std::vector<Example>& examples() {
       {{"chat", "--chat-template", "chatml", "-n", "4"}, "Hi\n"},
       {{"batch", "-i", "-", "-o", "-"}, "{\"prompt\": \"Once\", \"max_tokens\": 4}\n"},
       {{"perplexity", "-f", text, "--chunks", "1", "--protocol", "gptq:64"}},
+      {{"imatrix", "-f", text, "--chunks", "1", "-c", "64", "-o", "/dev/null"}},
       {{"score"}, "{\"context\": \"The sky is\", \"continuation\": \" blue\"}\n"},
       {{"ls"}},
       {{"rm", "-y", "llama3.2"}},
