@@ -27,7 +27,7 @@ const std::vector<Example>& examples() {
       {{"chat", "--chat-template", "chatml", "-n", "4"}, "Hi\n"},
       {{"batch", "-i", "-", "-o", "-"}, "{\"prompt\": \"Once\", \"max_tokens\": 4}\n"},
       {{"perplexity", "-f", text, "--chunks", "1", "--protocol", "gptq:64"}},
-      {{"imatrix", "-f", text, "--chunks", "1", "-c", "64", "-o", "/dev/null"}},
+      {{"imatrix", "-f", text, "--chunks", "1", "-c", "64", "-o", "~/imatrix.gguf"}},
       {{"score"}, "{\"context\": \"The sky is\", \"continuation\": \" blue\"}\n"},
       {{"ls"}},
       {{"rm", "-y", "llama3.2"}},
@@ -51,6 +51,9 @@ const std::vector<Example>& examples() {
 
 Outcome without_internet(const Example& example, const TempFolder& home) {
   Invocation invocation{example.arguments, example.input};
+  for (std::string& argument : invocation.arguments) {
+    if (argument.starts_with("~/")) argument = (home.path() / argument.substr(2)).string();
+  }
   invocation.environment = {{"HOME", home.path().string()}};
   invocation.no_internet = true;
   return run_program(invocation);
