@@ -56,8 +56,8 @@ inline std::string refusal(const std::string& name, const nlohmann::json& change
   return error_text([&] { config_of(name, changes); });
 }
 
-// Copies a golden's folder (tests/golden.h) with `changes` of its config.json. A key may be a path
-// such as "text_config/head_dim"; "erase" removes a key. Empty where the golden is missing.
+// Copies a golden's folder (tests/golden.h) with changed() config.json. Empty where the golden is
+// missing.
 inline fs::path copy_golden(const TempFolder& temp, const std::string& name,
                             const nlohmann::json& changes = nlohmann::json::object()) {
   const fs::path golden = find_golden(name);
@@ -65,13 +65,7 @@ inline fs::path copy_golden(const TempFolder& temp, const std::string& name,
   const fs::path folder = temp.path() / "m";
   fs::remove_all(folder);
   fs::create_directory(folder);
-  nlohmann::json config = read_json(golden / "config.json");
-  for (const auto& [key, value] : changes.items()) {
-    const nlohmann::json::json_pointer place("/" + key);
-    config[place] = value;
-    if (value == "erase") config.at(place.parent_pointer()).erase(place.back());
-  }
-  temp.write("m/config.json", config.dump());
+  temp.write("m/config.json", changed(read_json(golden / "config.json"), changes).dump());
   fs::copy_file(golden / "model.safetensors", folder / "model.safetensors");
   return folder;
 }

@@ -50,6 +50,17 @@ inline Matrix read_npy(const std::filesystem::path& file) {
   return matrix;
 }
 
+// A configuration with changes. A key may be a path such as "text_config/head_dim"; the value
+// "erase" removes the key.
+inline nlohmann::json changed(nlohmann::json config, const nlohmann::json& changes) {
+  for (const auto& [key, value] : changes.items()) {
+    const nlohmann::json::json_pointer place("/" + key);
+    config[place] = value;
+    if (value == "erase") config.at(place.parent_pointer()).erase(place.back());
+  }
+  return config;
+}
+
 // The golden's folder in tests/data, else in ../shared. Empty where neither has it; a line on
 // stderr then says so.
 inline std::filesystem::path find_golden(const std::string& name) {

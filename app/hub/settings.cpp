@@ -47,9 +47,10 @@ std::string home_folder() {
 // A path of a variable. As in Hugging Face's own tools, "~" is the home folder: no shell replaces
 // it where the variable is set in a file.
 fs::path path_of(const char* variable) {
-  const std::string path = environment(variable), home = home_folder();
-  const bool at_home = path == "~" || path.starts_with("~/");
-  return at_home && !home.empty() ? fs::path(home + path.substr(1)) : fs::path(path);
+  const std::string path = environment(variable);
+  if (path != "~" && !path.starts_with("~/")) return path;
+  const std::string home = home_folder();
+  return home.empty() ? path : home + path.substr(1);
 }
 
 fs::path hub_home() {

@@ -109,26 +109,27 @@ Model in_type(const PlanFlags& flags, const Planned& planned, std::string_view t
 }
 
 // The types that make the model fit, the largest weights first: in memory, or, if none does so and
-// the model itself does not fit at all, with weights on the host. Empty if none does, or if the
+// the model itself does not `fit` at all, with weights on the host. Empty if none does, or if the
 // model's weights are quantized already.
 std::vector<FittingType> fitting_types(const PlanFlags& flags, const Planned& planned,
-                                       const Target& target, const RunOptions& options,
-                                       bool on_host) {
-  std::vector<FittingType> all;
+                                       const Target& target, const RunOptions& options, bool fits) {
+  std::vector<FittingType> in_memory, on_host;
   for (const std::string_view type : planned.path.empty() ? random_types() : quant_mix_names()) {
     try {
       const MemoryPlan plan = target.plan(in_type(flags, planned, type), options);
-      if (on_host ? !plan.fits() || !plan.fits_host() : !fits_in_memory(plan)) continue;
-      all.push_back(
-          {std::string(type), weight_bytes(plan), plan.needed(), plan.most_context, plan.host()});
+      if (!plan.fits()) continue;
+      (fits_in_memory(plan) ? in_memory : on_host)
+          .push_back({std::string(type), weight_bytes(plan), plan.needed(), plan.most_context,
+                      plan.host()});
     } catch (const Error& error) {
       if (error.code() != Exit::Usage) throw;
     }
   }
+  std::vector<FittingType>& all = in_memory.empty() && !fits ? on_host : in_memory;
   std::stable_sort(all.begin(), all.end(), [](const FittingType& a, const FittingType& b) {
     return a.weights + a.host > b.weights + b.host;
   });
-  return all;
+  return std::move(all);
 }
 
 int plan(PlanFlags& flags) {
@@ -150,11 +151,7 @@ int plan(PlanFlags& flags) {
   report.cpu_helps = !options.gpu_alone && !options.reproducible &&
                      options.host_memory != HostMemoryKind::Pageable;
   if (!fits_in_memory(report.memory)) {
-    report.types = fitting_types(flags, planned, target, options, false);
-    const bool fits = report.memory.fits() && report.memory.fits_host();
-    if (report.types.empty() && !fits) {
-      report.types = fitting_types(flags, planned, target, options, true);
-    }
+    report.types = fitting_types(flags, planned, target, options, report.memory.fits());
   }
   if (flags.kernels) {
     if (!target.cuda) fail(Exit::Usage, "--kernels needs a GPU; add --device cuda or --gpu");

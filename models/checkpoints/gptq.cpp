@@ -11,8 +11,8 @@
 namespace skald {
 namespace {
 
-int64_t field(uint64_t bits, int shift, int width) {
-  return static_cast<int64_t>(bits >> shift & ((uint64_t{1} << width) - 1));
+int field(uint64_t bits, int shift, int width) {
+  return static_cast<int>(bits >> shift & ((uint64_t{1} << width) - 1));
 }
 
 // Integers of 3 bits cross the borders of words, which lie `step` words apart.
@@ -21,7 +21,7 @@ int three_bits(const Words& words, int64_t first, int64_t step, int64_t i) {
   const int shift = static_cast<int>(bit % 32);
   uint64_t value = words.at(first + word * step);
   if (shift + 3 > 32) value |= uint64_t{words.at(first + (word + 1) * step)} << 32;
-  return static_cast<int>(field(value, shift, 3));
+  return field(value, shift, 3);
 }
 
 // The first format stores zero points less 1. Its writer subtracts 1 from all fields of a word by
@@ -45,7 +45,7 @@ class Zeros {
     const int64_t first = group * words_of_group_;
     if (bits_ == 3) return (three_bits(words_, first, 1, row) + field_plus_) & most();
     const int64_t bit = row * bits_;
-    return static_cast<int>(field(word(first + bit / 32), static_cast<int>(bit % 32), bits_));
+    return field(word(first + bit / 32), static_cast<int>(bit % 32), bits_);
   }
 
   ZeroRange range(int64_t rows, int64_t groups) const {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <optional>
 
 #include "engine/base/error.h"
 #include "models/checkpoints/ceil_div.h"
@@ -45,6 +46,12 @@ Scaling read_scaling(const Parts& parts, int64_t rows, int64_t cols, const Quant
   return out;
 }
 
+// The k-th integer of a word, stored plus half of the range.
+int packed_integer(uint32_t word, int64_t k, int bits) {
+  const uint32_t code = word >> (k * bits) & ((1u << bits) - 1);
+  return static_cast<int>(code) - (1 << (bits - 1));
+}
+
 // Integers of a row as they lie: in words, or in bytes.
 class Codes {
  public:
@@ -65,12 +72,10 @@ class Codes {
     int64_t word = row * step_;
     for (size_t i = 0; i < out.size(); ++word) {
       const uint32_t codes = words_.at(word);
-      for (int k = 0; k < per_word && i < out.size(); ++k) out[i++] = integer(codes, k);
+      for (int k = 0; k < per_word && i < out.size(); ++k) {
+        out[i++] = static_cast<int16_t>(packed_integer(codes, k, bits_));
+      }
     }
-  }
-  int16_t integer(uint32_t codes, int k) const {
-    return static_cast<int16_t>(static_cast<int>(codes >> (k * bits_) & ((1u << bits_) - 1)) -
-                                half());
   }
 
  private:
@@ -81,66 +86,62 @@ class Codes {
   bool packed_;
 };
 
-// Zero points: packed along the rows, in bytes, or none.
+// Zero points: packed along the rows, or in bytes.
 class ZeroPoints {
  public:
-  ZeroPoints() = default;
-  ZeroPoints(const Part& part, const Codes& codes, int64_t groups)
-      : words_(part), bytes_(part.bytes.data()), codes_(&codes), groups_(groups) {
+  ZeroPoints(const Part& part, int bits, int64_t groups)
+      : words_(part), bytes_(part.bytes.data()), bits_(bits), groups_(groups) {
     packed_ = part.type == "I32";
     one_ = std::ssize(part.bytes) == 1;
   }
-  bool exist() const { return codes_ != nullptr; }
   int at(int64_t row, int64_t group) const {
     if (!packed_) return static_cast<int8_t>(bytes_[one_ ? 0 : row * groups_ + group]);
-    const int per_word = 32 / codes_->bits();
-    const uint32_t word = words_.at(row / per_word * groups_ + group);
-    return codes_->integer(word, static_cast<int>(row % per_word));
+    const int per_word = 32 / bits_;
+    return packed_integer(words_.at(row / per_word * groups_ + group), row % per_word, bits_);
   }
 
  private:
   Words words_;
-  const std::byte* bytes_ = nullptr;
-  const Codes* codes_ = nullptr;
-  int64_t groups_ = 0;
-  bool packed_ = false, one_ = false;
+  const std::byte* bytes_;
+  int bits_;
+  int64_t groups_;
+  bool packed_, one_;
 };
 
 class CodeRows final : public IntegerRows {
  public:
-  CodeRows(const Codes& codes, const Part* zeros, int64_t count, ColumnGroups groups)
-      : codes_(codes), groups_(std::move(groups)) {
-    if (zeros) zeros_ = ZeroPoints(*zeros, codes_, count);
-  }
+  CodeRows(const Codes& codes, const std::optional<ZeroPoints>& zeros, ColumnGroups groups)
+      : codes_(codes), zeros_(zeros), groups_(std::move(groups)) {}
 
   void read_row(int64_t row, std::span<int16_t> out) const override {
     codes_.read_row(row, out);
-    if (!zeros_.exist()) return;
-    subtract_zeros(out, groups_, [&](int64_t group) { return zeros_.at(row, group); });
+    if (!zeros_) return;
+    subtract_zeros(out, groups_, [&](int64_t group) { return zeros_->at(row, group); });
   }
 
  private:
   Codes codes_;
-  ZeroPoints zeros_;  // reads codes_
+  std::optional<ZeroPoints> zeros_;
   ColumnGroups groups_;
 };
 
-// `zeros`: null if there are none.
-QuantizedMatrix make(const Part& part, const Codes& codes, const Part* zeros, int64_t cols,
+// `zero_part`: null if there are no zero points.
+QuantizedMatrix make(const Part& part, const Codes& codes, const Part* zero_part, int64_t cols,
                      Scaling scaling) {
   const int64_t rows = part.shape[0];
   ZeroRange range;
   range.add(0);
-  if (zeros) {
-    const ZeroPoints points(*zeros, codes, scaling.count);
+  std::optional<ZeroPoints> zeros;
+  if (zero_part) {
+    zeros.emplace(*zero_part, codes.bits(), scaling.count);
     for (int64_t row = 0; row < rows; ++row) {
-      for (int64_t group = 0; group < scaling.count; ++group) range.add(points.at(row, group));
+      for (int64_t group = 0; group < scaling.count; ++group) range.add(zeros->at(row, group));
     }
   }
   ScaledIntegers integers;
   integers.low = -codes.half() - range.most;
   integers.high = codes.half() - 1 - range.least;
-  integers.rows = std::make_unique<CodeRows>(codes, zeros, scaling.count, scaling.groups);
+  integers.rows = std::make_unique<CodeRows>(codes, zeros, scaling.groups);
   integers.scales = scaling.scales;
   integers.row_step = scaling.row_step;
   integers.group_step = scaling.group_step;

@@ -27,20 +27,13 @@ inline std::set<std::string> checkpoint_names() {
   return names;
 }
 
-// Copies a checkpoint's folder with `changes` of its config.json: paths such as
-// "quantization_config/bits", and the value "erase" to remove a key.
+// Copies a checkpoint's folder with changed() config.json.
 inline std::filesystem::path copy_checkpoint(const TempFolder& temp, const std::string& name,
                                              const nlohmann::json& changes) {
   const std::filesystem::path folder = temp.path() / "m";
   std::filesystem::remove_all(folder);
   std::filesystem::copy(checkpoints() / name, folder);
-  nlohmann::json config = read_json(folder / "config.json");
-  for (const auto& [key, value] : changes.items()) {
-    const nlohmann::json::json_pointer place("/" + key);
-    config[place] = value;
-    if (value == "erase") config.at(place.parent_pointer()).erase(place.back());
-  }
-  temp.write("m/config.json", config.dump());
+  temp.write("m/config.json", changed(read_json(folder / "config.json"), changes).dump());
   return folder;
 }
 
