@@ -340,11 +340,12 @@ AttentionData make_data(const AttentionCase& c, uint64_t seed) {
   const double by_number = rounding_bound(c.type, c.v_norm ? 3 : 2, count, 0);
   const double by_head = rounding_bound(c.type, 2, count / s.head_dim, 0);
   data.out.bound = 4e-6 + std::hypot(by_number, by_head);
-  data.new_keys.bound = rounding_bound(c.type, 1, static_cast<double>(data.new_keys.values.size()),
-                                       c.head_norm ? 1e-6 : 4e-7);
+  const double rounded = rounding_bound(c.type, 1, static_cast<double>(data.new_keys.values.size()),
+                                        c.head_norm ? 1e-6 : 4e-7);
   // A norm moves the numbers of a head together, towards a power of two or away from it. So the
   // mean rounding differs from head to head, and a single head shows the whole difference.
-  data.new_values.bound = c.v_norm ? 1.5 * data.new_keys.bound : 0;
+  data.new_keys.bound = c.head_norm ? 1.5 * rounded : rounded;
+  data.new_values.bound = c.v_norm ? 1.5 * rounded : 0;
   return data;
 }
 

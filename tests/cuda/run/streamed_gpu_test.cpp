@@ -133,8 +133,9 @@ TEST_CASE("the CPU computes with the blocks of a GGUF what the GPU computes with
   }
 }
 
-// With 16 of 32 experts of each layer in a cache.
-TEST_CASE("the CPU computes some of the chosen experts that a cache does not have") {
+// With 16 of 32 experts of each layer in a cache. Alone, because the CPU helps only where it
+// measures itself as fast enough, and other tests beside this one slow it.
+TEST_CASE("the CPU computes some of the chosen experts that a cache does not have", "[alone]") {
   for (const int used : {1, 2, 6}) {
     const Model model = random_llama({.type = DType::BF16, .experts = {32, used, 512, true, {}}});
     std::vector<int32_t> ids;

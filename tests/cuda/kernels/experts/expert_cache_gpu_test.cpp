@@ -23,9 +23,12 @@ std::vector<T> download(const T* from, size_t count) {
   SKALD_CUDA(cudaMemcpy(values.data(), from, count * sizeof(T), cudaMemcpyDeviceToHost));
   return values;
 }
+// A copy from ordinary memory may still be on its way when cudaMemcpy() returns, and the tests'
+// stream does not wait for the default stream.
 template <class T>
 void upload(T* to, const std::vector<T>& values) {
   SKALD_CUDA(cudaMemcpy(to, values.data(), values.size() * sizeof(T), cudaMemcpyHostToDevice));
+  SKALD_CUDA(cudaDeviceSynchronize());
 }
 
 // What the host expects of a cache: the experts by the last step that chose them.
@@ -77,6 +80,9 @@ class CacheOfLayer {
     for (int e = 0; e < experts; ++e) numbers[static_cast<size_t>(e)] = e < slots ? e : -1;
     for (int s = 0; s < slots; ++s) numbers[static_cast<size_t>(experts + s)] = s;
     upload(state_.as<int32_t>(), numbers);
+    std::vector<int32_t> values(static_cast<size_t>(x_.bytes() / 4));
+    std::iota(values.begin(), values.end(), 1);
+    upload(x_.as<int32_t>(), values);
     SKALD_CUDA(cudaMemset(counts_.as<void>(), 0, sizeof(cuda::CacheCounts)));
     for (int s = 0; s < 2; ++s) {
       auto* host = host_[s].as<uint32_t>();

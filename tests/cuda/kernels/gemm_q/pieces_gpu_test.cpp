@@ -52,6 +52,9 @@ void check_beside(int rows, DType first, DType second, bool small_blocks, int ti
   const DeviceMemory workspace(cuda::gemm_q_workspace_bytes(rows, kPieceIns), "a test");
   REQUIRE(cuda::gemm_q_shares_activations(first, second));
   CHECK_FALSE(cuda::gemm_q_shares_activations(first, DType::Q8_0));
+  // A copy from ordinary memory may still be on its way when cudaMemcpy() returns, and `stream`
+  // does not wait for the default stream.
+  SKALD_CUDA(cudaDeviceSynchronize());
 
   const cuda::StreamOwner stream;
   const auto run = [&](How how) {
