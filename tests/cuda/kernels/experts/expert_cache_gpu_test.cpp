@@ -83,6 +83,8 @@ class CacheOfLayer {
     std::vector<int32_t> values(static_cast<size_t>(x_.bytes() / 4));
     std::iota(values.begin(), values.end(), 1);
     upload(x_.as<int32_t>(), values);
+    // choose_slots writes the slots of chosen experts only.
+    SKALD_CUDA(cudaMemset(step_slots_.as<void>(), 0, static_cast<size_t>(step_slots_.bytes())));
     SKALD_CUDA(cudaMemset(counts_.as<void>(), 0, sizeof(cuda::CacheCounts)));
     for (int s = 0; s < 2; ++s) {
       auto* host = host_[s].as<uint32_t>();
