@@ -12,11 +12,14 @@
 
 namespace skald::test {
 
+// Memory with `numbers`, ready for every stream. cudaMemcpy() from ordinary memory may return while
+// the copy is still on its way, and streams of StreamOwner do not wait for the default stream.
 template <class T>
 cuda::DeviceMemory on_device(const std::vector<T>& numbers) {
   const size_t bytes = numbers.size() * sizeof(T);
   cuda::DeviceMemory memory(static_cast<int64_t>(bytes), "a test");
   SKALD_CUDA(cudaMemcpy(memory.as<void>(), numbers.data(), bytes, cudaMemcpyHostToDevice));
+  SKALD_CUDA(cudaDeviceSynchronize());
   return memory;
 }
 

@@ -23,8 +23,7 @@ std::vector<T> download(const T* from, size_t count) {
   SKALD_CUDA(cudaMemcpy(values.data(), from, count * sizeof(T), cudaMemcpyDeviceToHost));
   return values;
 }
-// A copy from ordinary memory may still be on its way when cudaMemcpy() returns, and the tests'
-// stream does not wait for the default stream.
+// Waits like on_device() in random_tiles.h.
 template <class T>
 void upload(T* to, const std::vector<T>& values) {
   SKALD_CUDA(cudaMemcpy(to, values.data(), values.size() * sizeof(T), cudaMemcpyHostToDevice));

@@ -52,9 +52,6 @@ void check_beside(int rows, DType first, DType second, bool small_blocks, int ti
   const DeviceMemory workspace(cuda::gemm_q_workspace_bytes(rows, kPieceIns), "a test");
   REQUIRE(cuda::gemm_q_shares_activations(first, second));
   CHECK_FALSE(cuda::gemm_q_shares_activations(first, DType::Q8_0));
-  // A copy from ordinary memory may still be on its way when cudaMemcpy() returns, and `stream`
-  // does not wait for the default stream.
-  SKALD_CUDA(cudaDeviceSynchronize());
 
   const cuda::StreamOwner stream;
   const auto run = [&](How how) {
@@ -127,9 +124,7 @@ void check_pair(DType first, int64_t first_outs, int times) {
                                   random_tiles(second, outs[1], kPieceIns, random)};
   const DeviceMemory in = random_bytes(kPieceIns * 4, random);  // as floats
   const DeviceMemory norm = random_bytes(kPieceIns * 4, random);
-  const DeviceMemory tickets(2 * 4, "a test");
-  SKALD_CUDA(cudaMemset(tickets.as<void>(), 0, 2 * 4));
-  SKALD_CUDA(cudaDeviceSynchronize());
+  const DeviceMemory tickets = on_device(std::vector<unsigned>(2));
 
   const cuda::StreamOwner stream;
   const auto run = [&](By by) {
@@ -199,7 +194,6 @@ void check_one(DType format, DType other, int64_t outs, int64_t ins, cuda::Epilo
   const DeviceMemory in = random_bytes(ins * 4, random);  // as floats, or the first half as bf16
   const DeviceMemory norm = random_bytes(ins * 4, random);
   const DeviceMemory ticket = on_device(std::vector<unsigned>(1));
-  SKALD_CUDA(cudaDeviceSynchronize());
 
   cuda::LinearLaunch launch = {};
   launch.type = DType::BF16;
@@ -222,7 +216,6 @@ void check_one(DType format, DType other, int64_t outs, int64_t ins, cuda::Epilo
   const auto run = [&](By by) {
     const DeviceMemory out = on_device(std::vector<float>(static_cast<size_t>(outs), 1.0f));
     launch.out = out.as<void>();
-    SKALD_CUDA(cudaDeviceSynchronize());
     if (by == By::Pairs) {
       launch_gemv_q_of_pair_sm90(launch, other, device.multiProcessorCount, nullptr);
     } else {

@@ -42,7 +42,6 @@ TEST_CASE("a quantized row of equal activations is what the plain kernel gives",
   const DeviceMemory norm_weight = on_device(std::vector<float>(kIns, 1.0f));
   const DeviceMemory ticket = on_device(std::vector<unsigned>(1));
   DeviceMemory out(kOuts * 4, "a test");
-  SKALD_CUDA(cudaDeviceSynchronize());
 
   cuda::LinearLaunch launch = {};
   launch.type = DType::BF16;

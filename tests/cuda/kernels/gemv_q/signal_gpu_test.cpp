@@ -42,7 +42,6 @@ void check_delay(DType format, int64_t dim, int64_t inner, int layers) {
 
   const auto run = [&](Delay delay) {
     const DeviceMemory x = on_device(std::vector<float>(static_cast<size_t>(dim), 1.0f));
-    SKALD_CUDA(cudaDeviceSynchronize());
     for (int layer = 0; layer < layers; ++layer) {
       cuda::LinearLaunch launch = {};
       launch.type = DType::BF16;
