@@ -80,13 +80,17 @@ MemoryPlan plan_memory(const Model& model, const RunOptions& options, const Devi
 // take memory. Never more than the tokens that the cache holds.
 int64_t default_rows(const Model& model, const RunOptions& options, const DeviceInfo& gpu);
 
+// What the CPU computes of weights on the host: the part that its measured speed gives it, the part
+// of a CPU that reads as fast as the link, or all that it can.
+enum class CpuPart : uint8_t { Measured, AsLink, All };
+
 // Switches for tests. The first three are for hunting a race: they change speed, never results.
 struct Switches {
   bool graphs = true;              // false: every kernel is launched by the host
   bool dependent_launches = true;  // false: no kernel starts before its predecessor has finished
   bool clusters = true;            // decode attention uses clusters of blocks
   bool mail_on_host = false;       // ranks exchange through the host's memory
-  bool cpu_takes_all = false;      // the CPU computes all ops that it can, whatever its speed
+  CpuPart cpu_part = CpuPart::Measured;
 };
 std::unique_ptr<Executor> make_executor(const Model& model, const RunOptions& options, int device,
                                         const Switches& switches = {});

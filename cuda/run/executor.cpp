@@ -98,7 +98,7 @@ class CudaExecutor final : public RankExecutor {
               logits_, observer_, exchange_.get()},
              {gpu_, attention_code_, dependent_launches(switches, gpu_), switches.clusters,
               options.reproducible,
-              measure_host(host_parts(), host_.get(), copies_, plan_, switches.cpu_takes_all)},
+              measure_host(host_parts(), host_.get(), copies_, plan_, switches.cpu_part)},
              stream_),
         wanted_x_(sizes_.wanted, "activations"),
         host_logits_(fused_.program.vocab() * 4, "logits"),

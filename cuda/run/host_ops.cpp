@@ -288,7 +288,7 @@ std::unique_ptr<HostOps> make_host_ops(const HostOps::Parts& parts, const RunOpt
 }
 
 HostShare measure_host(const HostOps::Parts& parts, HostOps* host, WeightCopies& copies,
-                       MemoryPlan& plan, bool cpu_takes_all) {
+                       MemoryPlan& plan, CpuPart cpu_part) {
   const Placement& placement = parts.placement;
   if (placement.hosted().empty()) return {};
   constexpr int64_t kBytes = 512 << 20;
@@ -296,7 +296,8 @@ HostShare measure_host(const HostOps::Parts& parts, HostOps* host, WeightCopies&
   plan.link = plan.copy_link = copies.measured();
   if (!host) return {};
   HostShare share = host->measure(copies);
-  if (cpu_takes_all) share.link = 0;
+  if (cpu_part == CpuPart::AsLink) share.link = share.cpu;
+  if (cpu_part == CpuPart::All) share.link = 0;
   const HostPart part = host_part(parts.fused, placement, share);
   plan.cpu = part.bytes > 0 || !part.shared.empty() ? share.cpu : 0;
   plan.link = part.bytes < placement.streamed_bytes ? share.link : 0;

@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "cuda/cuda.h"
 #include "cuda/gpu/handles.h"
 #include "cuda/gpu/memory.h"
 #include "cuda/kernels/experts/experts_cache.h"
@@ -85,8 +86,8 @@ std::unique_ptr<HostOps> make_host_ops(const HostOps::Parts& parts, const RunOpt
                                        Stream stream);
 
 // Measures the link to the host, and the CPU beside it if it computes. The plan gets the speeds.
-// cpu_takes_all: Switches::cpu_takes_all.
+// cpu_part: Switches::cpu_part.
 HostShare measure_host(const HostOps::Parts& parts, HostOps* host, WeightCopies& copies,
-                       MemoryPlan& plan, bool cpu_takes_all);
+                       MemoryPlan& plan, CpuPart cpu_part);
 
 }  // namespace skald::cuda

@@ -57,7 +57,7 @@ double divergence_with_help(const Model& model, const std::vector<int32_t>& ids,
   const auto alone = cuda::make_executor(model, options, 0, switches());
   options.gpu_alone = false;
   cuda::Switches all = switches();
-  all.cpu_takes_all = true;
+  all.cpu_part = cuda::CpuPart::All;
   const auto helped = cuda::make_executor(model, options, 0, all);
   CHECK(helped->plan().cpu > 0);
   const auto expected = run_text(*alone, ids, chunk), found = run_text(*helped, ids, chunk);
@@ -133,9 +133,8 @@ TEST_CASE("the CPU computes with the blocks of a GGUF what the GPU computes with
   }
 }
 
-// With 16 of 32 experts of each layer in a cache. Alone, because the CPU helps only where it
-// measures itself as fast enough, and other tests beside this one slow it.
-TEST_CASE("the CPU computes some of the chosen experts that a cache does not have", "[alone]") {
+// With 16 of 32 experts of each layer in a cache.
+TEST_CASE("the CPU computes some of the chosen experts that a cache does not have") {
   for (const int used : {1, 2, 6}) {
     const Model model = random_llama({.type = DType::BF16, .experts = {32, used, 512, true, {}}});
     std::vector<int32_t> ids;
@@ -143,9 +142,10 @@ TEST_CASE("the CPU computes some of the chosen experts that a cache does not hav
     RunOptions options = with_layers(1);
     const auto alone = cuda::make_executor(model, options, 0, switches());
     options.gpu_alone = false;
-    for (const bool cpu_takes_all : {true, false}) {
+    for (const cuda::CpuPart part : {cuda::CpuPart::All, cuda::CpuPart::AsLink}) {
+      const bool cpu_takes_all = part == cuda::CpuPart::All;
       cuda::Switches set = switches();
-      set.cpu_takes_all = cpu_takes_all;
+      set.cpu_part = part;
       const auto helped = cuda::make_executor(model, options, 0, set);
       REQUIRE(helped->plan().cpu > 0);
       for (const size_t chunk : {size_t{1}, size_t{4}, size_t{100}}) {
@@ -228,7 +228,7 @@ TEST_CASE("a step that fails between two copies, or two ops on the CPU, is repea
   RunOptions options = with_layers(0);
   options.gpu_alone = GENERATE(true, false);
   cuda::Switches all = switches();
-  all.cpu_takes_all = true;
+  all.cpu_part = cuda::CpuPart::All;
   const auto executor = cuda::make_executor(open_model(folder).model, options, 0, all);
   const std::vector<int32_t> ids = golden_ids(folder);
   const auto expected = run_text(*executor, ids, 3);

@@ -104,7 +104,7 @@ std::vector<std::vector<int32_t>> texts(const Model& model, int64_t cache_tokens
 
 }  // namespace
 
-TEST_CASE("pages go to the host's memory and to other pages without a change", "[small]") {
+TEST_CASE("pages go to the host's memory and to other pages without a change", "[small][cublas]") {
   check_copies(random_llama({.type = DType::BF16}));
 }
 
