@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Writes what the Python package gguf says about weight formats to tests/data/blocks.
+"""Writes what Python packages say about weight formats to tests/data/blocks: gguf, and for FP8,
+which GGUF lacks, ml_dtypes.
 
-    pip install gguf && scripts/make_block_goldens.py NAME...     for example IQ3_S
+    pip install gguf ml_dtypes && scripts/make_block_goldens.py NAME...     for example IQ3_S
 
 NAME.blocks: 1280 weights in blocks of random bits. NAME.f32: the weights, little-endian float32.
 formats.json: GGUF's type number, weights and bytes of a block of every format in the folder, and
@@ -9,12 +10,15 @@ formats.json: GGUF's type number, weights and bytes of a block of every format i
 not finite count as zero in it.
 """
 
+import dataclasses
 import hashlib
 import json
 import pathlib
 import sys
+import typing
 
 import gguf
+import ml_dtypes
 import numpy as np
 
 OUT = pathlib.Path(__file__).resolve().parent.parent / "tests/data/blocks"
@@ -22,17 +26,44 @@ WEIGHTS = 1280
 MANY = 1024  # blocks
 
 
-def write_blocks(name):
-    type_ = gguf.GGMLQuantizationType[name]
+@dataclasses.dataclass
+class Format:
+    name: str
+    number: int  # GGUF's; -1: it has none
+    elems: int
+    size: int
+    dequantize: typing.Callable
+
+
+def of_gguf(type_):
     elems, size = gguf.GGML_QUANT_SIZES[type_]
-    random = np.random.default_rng(int(type_))
-    blocks = np.empty((0, size), np.uint8)
-    while len(blocks) < WEIGHTS // elems:
-        more = random.integers(0, 256, (WEIGHTS, size), np.uint8)
-        finite = np.isfinite(gguf.dequantize(more, type_)).all(axis=1)  # random scales may not be
-        blocks = np.concatenate([blocks, more[finite]])[: WEIGHTS // elems]
+    return Format(type_.name, int(type_), elems, size, lambda blocks: gguf.dequantize(blocks, type_))
+
+
+def fp8_weights(blocks):
+    scales = blocks[:, :4].copy().view("<f4")
+    return scales * blocks[:, 4:].copy().view(ml_dtypes.float8_e4m3fn).astype(np.float32)
+
+
+FORMATS = [of_gguf(type_) for type_ in sorted(gguf.GGMLQuantizationType)]
+FORMATS.append(Format("FP8", -1, 128, 132, fp8_weights))
+
+
+def quiet_weights(form, blocks):
+    with np.errstate(invalid="ignore", over="ignore"):
+        return form.dequantize(blocks).astype("<f4")
+
+
+def write_blocks(name):
+    form = next(form for form in FORMATS if form.name == name)
+    random = np.random.default_rng(abs(form.number))
+    blocks = np.empty((0, form.size), np.uint8)
+    while len(blocks) < WEIGHTS // form.elems:
+        more = random.integers(0, 256, (WEIGHTS, form.size), np.uint8)
+        finite = np.isfinite(quiet_weights(form, more)).all(axis=1)  # random scales may not be
+        blocks = np.concatenate([blocks, more[finite]])[: WEIGHTS // form.elems]
     (OUT / f"{name.lower()}.blocks").write_bytes(blocks.tobytes())
-    (OUT / f"{name.lower()}.f32").write_bytes(gguf.dequantize(blocks, type_).astype("<f4").tobytes())
+    (OUT / f"{name.lower()}.f32").write_bytes(quiet_weights(form, blocks).tobytes())
 
 
 def many_blocks(size):
@@ -44,9 +75,8 @@ def many_blocks(size):
     return np.frombuffer(bytes(out), np.uint8).reshape(MANY, size)
 
 
-def hash_of(type_, size):
-    with np.errstate(invalid="ignore", over="ignore"):
-        weights = gguf.dequantize(many_blocks(size), type_).astype("<f4")
+def hash_of(form):
+    weights = quiet_weights(form, many_blocks(form.size))
     weights[~np.isfinite(weights)] = 0
     return hashlib.sha256(weights.tobytes()).hexdigest()
 
@@ -56,11 +86,10 @@ for name in sys.argv[1:]:
 
 names = {"F32"} | {file.stem.upper() for file in OUT.glob("*.blocks")}
 formats = {}
-for type_ in sorted(gguf.GGMLQuantizationType):
-    if type_.name in names:
-        elems, size = gguf.GGML_QUANT_SIZES[type_]
-        formats[type_.name] = {"gguf": int(type_), "weights": elems, "bytes": size}
-        if elems > 1:
-            formats[type_.name]["sha256"] = hash_of(type_, size)
+for form in FORMATS:
+    if form.name in names:
+        formats[form.name] = {"gguf": form.number, "weights": form.elems, "bytes": form.size}
+        if form.elems > 1:
+            formats[form.name]["sha256"] = hash_of(form)
 lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(row)}" for name, row in formats.items())
 (OUT / "formats.json").write_text(f"{{\n{lines}\n}}\n")

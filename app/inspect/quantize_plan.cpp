@@ -18,8 +18,6 @@ namespace {
 
 constexpr int kQuantizationVersion = 2;  // GGUF's version number of the block layouts
 
-bool is_float(DType type) { return info(type).block_elems == 1; }
-
 // The formats that --tensor-type chooses. The first pattern that matches a tensor's name decides.
 // A pattern that matches no tensor is an error, since it is probably misspelled.
 class Overrides {
@@ -87,7 +85,7 @@ class WithoutImportances {
   explicit WithoutImportances(const ImportanceFile* file) : file_(file) {}
 
   void give(MadeTensor& tensor) {
-    if (!file_ || is_float(tensor.type) || tensor.copied()) return;
+    if (!file_ || info(tensor.type).block_elems == 1 || tensor.copied()) return;
     ++quantized_;
     if (file_->give(tensor)) return;
     if (without_++ == 0) first_ = tensor.name;
@@ -167,7 +165,7 @@ QuantizePlan plan_quantize(const OpenedModel& opened, const QuantizeSettings& se
       const bool kept = is_original(had) && !settings.requantize && !find_override(tensor.name);
       tensor.type = kept ? had : choice.type;
       other = !kept && choice.other_rows;
-      if (!settings.requantize && !is_float(tensor.source.type) &&
+      if (!settings.requantize && !has_float_weights(tensor.source.type) &&
           tensor.type != tensor.source.type) {
         fail(Exit::Usage, tensor.file, ": tensor '", printable(tensor.name), "' is ",
              name(tensor.source.type),
@@ -175,6 +173,7 @@ QuantizePlan plan_quantize(const OpenedModel& opened, const QuantizeSettings& se
              "--requantize");
       }
     }
+    if (info(tensor.type).gguf_id == kNoGgufId) tensor.type = DType::F32;
     without.give(tensor);
     plan.other_rows.push_back(other);
     plan.head.add_tensor(tensor.name, tensor.shape, tensor.type);

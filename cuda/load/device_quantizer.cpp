@@ -45,8 +45,9 @@ DType DeviceQuantizer::travels_as(const JoinedRows& rows, DType format) {
   if (!can_quantize(format)) return format;
   std::optional<DType> common;
   for (const Weight& part : rows.parts) {
-    const DType type = part.source.type;
-    if (!part.source.exists() || info(type).block_elems > 1) return format;
+    if (!part.source.exists() || !has_float_weights(part.source.type)) return format;
+    const bool plain = info(part.source.type).block_elems == 1;
+    const DType type = plain ? part.source.type : DType::F32;
     common = common.value_or(type) == type ? type : DType::F32;
   }
   return common.value_or(format);

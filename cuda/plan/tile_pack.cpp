@@ -10,13 +10,10 @@ namespace skald::cuda {
 void pack_tile_group(DType type, int64_t ins, const GroupRow& row, std::byte* group) {
   const bool known =
       tiles::dispatch_blocks(type, [&]<class F, class Block>(tiles::Packed<F, Block>) {
-        const Block* rows[tiles::kRows];
-        for (int i = 0; i < tiles::kRows; ++i) rows[i] = reinterpret_cast<const Block*>(row(i));
+        const auto rows = [&](int r) { return reinterpret_cast<const Block*>(row(r)); };
         const int64_t blocks = ins / Block::kElems;
         for (int64_t first = 0; first < blocks; first += F::kRecordCols / Block::kElems) {
-          const auto source = [&](int r, int block) -> const Block* {
-            return rows[r] && first + block < blocks ? rows[r] + first + block : nullptr;
-          };
+          const tiles::BlockSource source(rows, blocks, first);
           for (int i = 0; i < F::kRecordBytes / 4; ++i) {
             const uint32_t word = F::word(source, i);
             std::memcpy(group + i * 4, &word, 4);

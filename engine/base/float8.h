@@ -9,10 +9,11 @@ namespace skald {
 
 // E4M3 without infinities (OCP "FN"): 1 sign, 4 exponent bits with bias 7, 3 mantissa bits. The
 // largest is 448; 0x7f and 0xff are NaN.
-inline float e4m3_to_f32(uint8_t bits) {
+SKALD_HD inline bool is_e4m3_nan(uint8_t bits) { return (bits & 0x7f) == 0x7f; }
+SKALD_HD inline float e4m3_to_f32(uint8_t bits) {
   const uint32_t sign = uint32_t{bits & 0x80u} << 24;
   const uint32_t exponent = bits >> 3 & 15, mantissa = bits & 7u;
-  if ((bits & 0x7f) == 0x7f) return bits_to_f32(sign | 0x7fc00000u);
+  if (is_e4m3_nan(bits)) return bits_to_f32(sign | 0x7fc00000u);
   if (exponent == 0) {  // subnormal: mantissa * 2^-9
     return bits_to_f32(sign | f32_to_bits(static_cast<float>(mantissa) * 0x1p-9f));
   }

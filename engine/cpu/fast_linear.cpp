@@ -156,7 +156,7 @@ void FastLinear::float_outputs(const LinearArgs& args, int64_t first, int64_t ou
       p.w_stride = weight.row_bytes;
     } else {
       for (int64_t r = 0; r < p.outs; ++r) {
-        if (is_float(weight.type)) {
+        if (converts(weight.type)) {
           float_.convert(weight.type, weight.row(o + r), scratch + r * cols, cols);
         } else {
           info(weight.type).decode_row(weight.row(o + r), scratch + r * cols, cols);

@@ -5,6 +5,7 @@
 
 #include "engine/base/error.h"
 #include "engine/cpu/fast_targets.h"
+#include "engine/quant/formats/fp8.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "engine/cpu/fast_linear_float.cpp"
@@ -173,7 +174,28 @@ void convert_from(const std::byte* bytes, float* to, int64_t count) {
   std::memcpy(to + i, converted, static_cast<size_t>(count - i) * sizeof(float));
 }
 
+// The bits of E4M3 in the places of f16 are the number times 2^-8.
+void convert_fp8(const std::byte* from, float* to, int64_t count) {
+  static_assert(BlockFP8::kElems % kLanes == 0);
+  const hn::Rebind<uint8_t, DF> bytes;
+  const hn::Rebind<uint16_t, DF> halves;
+  const hn::Rebind<hwy::float16_t, DF> floats;
+  for (int64_t first = 0; first < count; first += BlockFP8::kElems, from += sizeof(BlockFP8)) {
+    BlockFP8 block;  // copied because a row may be unaligned
+    std::memcpy(&block, from, sizeof block);
+    const VF scale = hn::Set(DF(), block.scale * 256);
+    for (int i = 0; i < BlockFP8::kElems; i += kLanes) {
+      const auto codes = hn::PromoteTo(halves, hn::LoadU(bytes, block.q + i));
+      const auto sign = hn::ShiftLeft<8>(hn::And(codes, hn::Set(halves, 0x80)));
+      const auto rest = hn::ShiftLeft<7>(hn::And(codes, hn::Set(halves, 0x7f)));
+      const VF number = hn::PromoteTo(DF(), hn::BitCast(floats, hn::Or(sign, rest)));
+      hn::StoreU(hn::Mul(number, scale), DF(), to + first + i);
+    }
+  }
+}
+
 void convert(DType type, const std::byte* from, float* to, int64_t count) {
+  if (type == DType::FP8) return convert_fp8(from, to, count);
   if (type == DType::F16) return convert_from<LoadF16>(from, to, count);
   convert_from<LoadBF16>(from, to, count);
 }

@@ -1,6 +1,7 @@
 // Products with float weights: F32, F16 or BF16 rows as in the file, or rows of another format that
-// were decoded before. Every output is one vector accumulator over k and one fixed sum of its
-// lanes, whatever the number of rows. Therefore results do not depend on how a call is split.
+// were decoded before (convert() decodes some of them fast). Every output is one vector accumulator
+// over k and one fixed sum of its lanes, whatever the number of rows. Therefore results do not
+// depend on how a call is split.
 #pragma once
 
 #include <cstddef>
@@ -25,11 +26,15 @@ struct FloatProduct {
 
 struct FloatKernels {
   void (*product)(const FloatProduct& p);
-  void (*convert)(DType type, const std::byte* from, float* to, int64_t count);  // F16, BF16
+  void (*convert)(DType type, const std::byte* from, float* to, int64_t count);  // if converts()
   int64_t (*sums_floats)(int64_t outs);
   int64_t tile_rows;  // rows of x that share one read of the weights
   int64_t depth;      // columns per sweep if `sums` is given
 };
+
+inline bool converts(DType type) {
+  return type == DType::F16 || type == DType::BF16 || type == DType::FP8;
+}
 
 const FloatKernels& float_kernels();
 

@@ -10,6 +10,7 @@
 #include "engine/base/half.h"
 #include "engine/quant/encode.h"
 #include "engine/quant/encode_grids.h"
+#include "engine/quant/formats/fp8.h"
 #include "engine/quant/formats/iq1_m.h"
 #include "engine/quant/formats/iq1_s.h"
 #include "engine/quant/formats/iq2_xs.h"
@@ -145,6 +146,7 @@ constexpr DTypeInfo kTable[] = {
     format<BlockIQ4_NL>(DType::IQ4_NL, "IQ4_NL", 20),
     format<BlockIQ4_XS>(DType::IQ4_XS, "IQ4_XS", 23),
     format<BlockMXFP4>(DType::MXFP4, "MXFP4", 39),
+    format<BlockFP8>(DType::FP8, "FP8", kNoGgufId),
     format<BlockIQ3_S>(DType::IQ3_S, "IQ3_S", 21),
     format<BlockIQ3_XXS>(DType::IQ3_XXS, "IQ3_XXS", 18),
     format<BlockIQ2_XXS>(DType::IQ2_XXS, "IQ2_XXS", 16),
@@ -193,7 +195,9 @@ std::optional<DType> dtype_from_name(std::string_view name) {
 }
 
 std::optional<DType> dtype_from_gguf_id(uint32_t id) {
-  return first_type([&](const DTypeInfo& row) { return static_cast<uint32_t>(row.gguf_id) == id; });
+  return first_type([&](const DTypeInfo& row) {
+    return row.gguf_id != kNoGgufId && static_cast<uint32_t>(row.gguf_id) == id;
+  });
 }
 
 std::optional<DType> dtype_from_safetensors(std::string_view name) {

@@ -12,13 +12,15 @@
 
 namespace skald {
 
+inline constexpr int kNoGgufId = -1;
+
 struct DTypeInfo {
   DType type;
   std::string_view name;         // GGUF's spelling: "Q4_K"
   std::string_view safetensors;  // safetensors' spelling; empty: safetensors lacks the format
   int block_elems;
   int block_bytes;
-  int gguf_id;
+  int gguf_id;  // kNoGgufId: GGUF lacks the format
   // Decodes a row; elems % block_elems == 0.
   void (*decode_row)(const std::byte* row, float* out, int64_t elems);
   // Encodes a row of finite numbers; see encode.h. nullptr: skald cannot encode this format.
@@ -26,14 +28,21 @@ struct DTypeInfo {
   // sum of importance times squared error. A number's importance counts as at least a thousandth
   // of the mean in its block. nullptr, or only zeros in a block: all are equally important.
   void (*encode_row)(const float* in, std::byte* row, int64_t elems, const float* importances);
-  // Sets a block's f16 scale and minimum, rounded to what the block can store, and keeps all other
-  // bits. With finite scales, any bits are a block of finite weights. nullptr: a plain format.
+  // Sets a block's scale and minimum, rounded to what the block can store, and keeps all other bits
+  // (but those of an 8-bit float that is no number). With finite scales, any bits are then a block
+  // of finite weights. nullptr: a plain format.
   void (*set_scales)(std::byte* block, float scale, float min);
 };
 
 const DTypeInfo& info(DType type);
 std::span<const DTypeInfo> all_dtypes();
 inline std::string_view name(DType type) { return info(type).name; }
+
+// Whether each weight has an exponent of its own: in the plain formats and FP8. To quantize such
+// weights, or to change them, loses no more than for 16-bit weights.
+inline bool has_float_weights(DType type) {
+  return info(type).block_elems == 1 || type == DType::FP8;
+}
 
 std::optional<DType> dtype_from_name(std::string_view name);  // upper or lower case
 std::optional<DType> dtype_from_gguf_id(uint32_t id);

@@ -23,6 +23,7 @@ enum class DType : uint8_t {
   IQ4_NL,
   IQ4_XS,
   MXFP4,
+  FP8,
   IQ3_S,
   IQ3_XXS,
   IQ2_XXS,

@@ -70,7 +70,7 @@ class CpuTest {
     // Activations are float32 for any weights, but for block formats the fast kernels round them to
     // int8. The rounding step is 1/127 of a block's maximum, which gives a mean relative error of
     // 0.0055.
-    const bool int8 = fast_ && info(c.type).block_elems > 1;
+    const bool int8 = fast_ && !has_float_weights(c.type);
     const double numbers = static_cast<double>(c.rows * std::min(c.outs, c.ins / 8));
     const double int8_bound = 8e-3 * (1 + 4 / std::sqrt(std::max(1.0, numbers)));
     add(Sort::Product, c, c.type, data.expected.error(out), int8 ? int8_bound : 3e-6, untouched);

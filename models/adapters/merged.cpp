@@ -11,7 +11,10 @@
 namespace skald {
 namespace {
 
-// The rows of W + up · down, computed in float64 and rounded once to the format of W.
+// The type of a merged matrix: no block of FP8 is made.
+DType merged_type(DType base) { return base == DType::FP8 ? DType::BF16 : base; }
+
+// The rows of W + up · down, computed in float64 and rounded once to merged_type() of W's.
 class MergedRows final : public RowReader {
  public:
   MergedRows(const Tensor& tensor, const std::vector<const AdapterMatrix*>& changes)
@@ -32,11 +35,10 @@ class MergedRows final : public RowReader {
       }
     }
     for (size_t col = 0; col < cols; ++col) numbers[col] = static_cast<float>(sums[col]);
-    const int64_t unfit = first_unfit(numbers.data(), base_.cols, base_.type);
-    if (unfit >= 0) {
-      fail_unfit(file_, name_, row, numbers[static_cast<size_t>(unfit)], base_.type);
-    }
-    info(base_.type).encode_row(numbers.data(), out, base_.cols, nullptr);
+    const DType type = merged_type(base_.type);
+    const int64_t unfit = first_unfit(numbers.data(), base_.cols, type);
+    if (unfit >= 0) fail_unfit(file_, name_, row, numbers[static_cast<size_t>(unfit)], type);
+    info(type).encode_row(numbers.data(), out, base_.cols, nullptr);
   }
 
  private:
@@ -64,13 +66,14 @@ class MergedWeights final : public DescribedWeights {
  private:
   void describe(Tensor& tensor, const std::vector<const AdapterMatrix*>& changes) {
     TensorView& view = tensor.view;
-    if (info(view.type).block_elems != 1) {
+    if (!has_float_weights(view.type)) {
       fail(Exit::Usage, "--lora-merge: tensor '", printable(tensor.name), "' of ", tensor.file,
            " is ", name(view.type),
-           "; adapters are merged into 16- and 32-bit weights; leave out "
+           "; adapters are merged into weights that are floats; leave out "
            "--lora-merge");
     }
     readers_.push_back(std::make_unique<MergedRows>(tensor, changes));
+    view.type = merged_type(view.type);
     view.data = nullptr;
     view.reader = readers_.back().get();
     view.first_row = 0;

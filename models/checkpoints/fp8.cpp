@@ -1,11 +1,17 @@
 // FP8: weight[rows, cols] in E4M3. The scale is one of the matrix, one of each row, or one of each
 // block of rows and columns, whose last blocks may be cut. Tools call it weight_scale, or
 // weight_scale_inv (by which the weight is multiplied as well).
+//
+// A matrix whose rows are whole blocks of BlockFP8, each with one scale, stays in 8 bits. Others
+// become plain numbers.
 #include <algorithm>
 #include <array>
+#include <cstring>
+#include <limits>
 
 #include "engine/base/error.h"
 #include "engine/base/float8.h"
+#include "engine/quant/formats/fp8.h"
 #include "models/checkpoints/ceil_div.h"
 #include "models/checkpoints/matrices.h"
 
@@ -14,6 +20,15 @@ namespace {
 
 struct ScalePlaces {
   int64_t block_rows = 1, block_cols = 1, row_step = 0, col_step = 0;
+
+  // The scale of a row's column `col`.
+  int64_t at(int64_t row, int64_t col) const {
+    return row / block_rows * row_step + col / block_cols * col_step;
+  }
+  bool fits_blocks(int64_t cols) const {
+    constexpr int64_t kBlock = BlockFP8::kElems;
+    return cols % kBlock == 0 && (block_cols >= cols || block_cols % kBlock == 0);
+  }
 };
 
 const std::array<float, 256>& e4m3_numbers() {
@@ -46,6 +61,30 @@ class Fp8Rows final : public FloatRows {
 
  private:
   std::span<const std::byte> codes_;
+  Numbers scales_;
+  ScalePlaces places_;
+};
+
+class Fp8Blocks final : public RowReader {
+ public:
+  Fp8Blocks(const Part& codes, const Numbers& scales, const ScalePlaces& places)
+      : codes_(codes.bytes), cols_(codes.shape[1]), scales_(scales), places_(places) {}
+
+  void read_row(int64_t row, std::byte* out) const override {
+    const std::byte* from = codes_.data() + row * cols_;
+    for (int64_t col = 0; col < cols_; col += BlockFP8::kElems, out += sizeof(BlockFP8)) {
+      BlockFP8 block;
+      std::memcpy(block.q, from + col, sizeof block.q);
+      const bool has_nan = std::any_of(std::begin(block.q), std::end(block.q), is_e4m3_nan);
+      block.scale =
+          has_nan ? std::numeric_limits<float>::quiet_NaN() : scales_.at(places_.at(row, col));
+      std::memcpy(out, &block, sizeof block);
+    }
+  }
+
+ private:
+  std::span<const std::byte> codes_;
+  int64_t cols_;
   Numbers scales_;
   ScalePlaces places_;
 };
@@ -91,6 +130,12 @@ QuantizedMatrix fp8_matrix(const Parts& parts, const QuantMethod& method) {
   }
   const Part& scales = inverse ? *inverse : *other;
   const ScalePlaces places = places_of(scales, rows, cols, method);
+  if (places.fits_blocks(cols)) {
+    return {.rows = rows,
+            .cols = cols,
+            .blocks = std::make_unique<Fp8Blocks>(codes, Numbers(scales), places),
+            .block_type = DType::FP8};
+  }
   return {.rows = rows,
           .cols = cols,
           .floats = std::make_unique<Fp8Rows>(codes, Numbers(scales), places)};

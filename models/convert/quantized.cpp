@@ -68,7 +68,7 @@ class QuantizedWeights final : public DescribedWeights {
     if (tensor.source.exists()) tensor.view = std::exchange(tensor.source, {});
     const DType had = tensor.view.type;
     if (is_original(had)) return;
-    if (info(had).block_elems != 1 && had != type) {
+    if (!has_float_weights(had) && had != type) {
       fail(Exit::Usage, "--type: tensor '", printable(tensor.name), "' of ", tensor.file, " is ",
            name(had), " already; it is for models in 16 or 32 bits");
     }

@@ -43,7 +43,9 @@ std::string describe_type(uint32_t id) {
 
 std::string readable_types() {
   std::string names;
-  for (const DTypeInfo& type : all_dtypes()) names += concat(names.empty() ? "" : " ", type.name);
+  for (const DTypeInfo& type : all_dtypes()) {
+    if (type.gguf_id != kNoGgufId) names += concat(names.empty() ? "" : " ", type.name);
+  }
   return names;
 }
 

@@ -111,6 +111,7 @@ void GgufHead::add_tensor(std::string_view name, std::span<const int64_t> shape,
     append_raw(tensor.info, shape[i]);
     if (i + 1 < shape.size()) rows *= shape[i];
   }
+  check(info(type).gguf_id != kNoGgufId, "GGUF has the format");
   append_raw(tensor.info, static_cast<uint32_t>(info(type).gguf_id));
   tensor.bytes = rows * row_bytes(type, shape.back());
   tensors_.push_back(std::move(tensor));

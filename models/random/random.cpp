@@ -65,6 +65,7 @@ const Mix kMixes[] = {
     {"q4_k_m", DType::Q4_K, DType::Q6_K, DType::Q6_K},
     {"q5_k_m", DType::Q5_K, DType::Q6_K, DType::Q6_K},
     {"mxfp4", DType::MXFP4, DType::MXFP4, DType::Q8_0},
+    {"fp8", DType::FP8, DType::FP8, DType::BF16},
 };
 
 Mix mix_of(const DTypeInfo& format) {

@@ -138,6 +138,16 @@ struct TilePart {
       const float scale = part.scales.row(half) * part.scales.scale(b, half);
       float less = 0;
       if constexpr (F::kHasMin) less = part.scales.row_min(half) * mins.min(b, half);
+      if constexpr (F::kFloats) {
+        __half2 two[2];
+        part.codes.halves(unit, half, m, two);
+#pragma unroll
+        for (int p = 0; p < 2; ++p) {
+          const float2 pair = __half22float2(two[p]);
+          a[half + 2 * p] = pack(Bf16(), pair.x * scale, pair.y * scale);
+        }
+        continue;
+      }
       uint32_t pairs[2];
       part.codes.pairs(unit, half, m, pairs[0], pairs[1]);
 #pragma unroll
@@ -154,16 +164,27 @@ struct TilePart {
 
   // What numbers() adds to each weight, in units of the weight's scale: a sum of products has so
   // many times the sum of its activations too much.
-  static constexpr int kBias = F::kOffset == 128 ? 0 : 128 + F::kOffset;
+  static constexpr int kBias = F::kOffset == 128 || F::kFloats ? 0 : 128 + F::kOffset;
   // Sums of activations that multiply() needs for each unit: one, or one for each half; 0: none.
-  static constexpr bool kWhole = F::Scales::kCols == 32;  // a unit has one scale
+  static constexpr bool kWhole = F::Scales::kCols >= 32;  // a unit has one scale
   static constexpr int kTotals = kBias == 0 && !F::kHasMin ? 0 : kWhole ? 1 : 2;
 
-  // Codes below 128 plus 128: the low bits of the bf16 number 128. Codes of 8 bits minus 128.
+  // Codes below 128 plus 128: the low bits of the bf16 number 128. Codes of 8 bits minus 128. Codes
+  // that are floats as they are.
   __device__ void numbers(int unit, int m, uint32_t (&a)[4]) const {
     constexpr uint32_t kBits128 = 0x43004300;  // the bf16 number 128, twice
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
+      if constexpr (F::kFloats) {
+        __half2 two[2];
+        part.codes.halves(unit, half, m, two);
+#pragma unroll
+        for (int p = 0; p < 2; ++p) {
+          const float2 pair = __half22float2(two[p]);
+          a[half + 2 * p] = pack(Bf16(), pair.x, pair.y);
+        }
+        continue;
+      }
       uint32_t pairs[2];
       constexpr bool kEven = kBias > 0 && requires {
         part.codes.even_pairs(unit, half, m, kBits128, pairs);

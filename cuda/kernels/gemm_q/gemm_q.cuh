@@ -315,6 +315,15 @@ __device__ __forceinline__ void run_gemm_q(const LinearLaunch& a, const GemmQPla
     set_registers_up<kMultiplyRegisters>();
     if (!a.gemm_q.next_piece) wait_for_kernel_ahead();
     if (!a.gemm_q.takes_carried) load_scales<kRows>(a, plan, share, scales);
+    float units[2] = {1, 1};
+    if constexpr (F::kFloats) {
+      const int64_t group = share.first_group + min(warp, share.groups - 1);
+      const char* first =
+          static_cast<const char*>(a.weight) + group * plan.records * F::kRecordBytes;
+      for (int half = 0; half < 2; ++half) {
+        units[half] = LaneWeights<F>::row_unit(first, lane, half);
+      }
+    }
     float sums[kRows / 2];
     multiply<F, kRows>(sums, plan, share, weights, activations);
     Finish<kRows> rest{a, plan, share, reinterpret_cast<float*>(shared),
@@ -329,7 +338,8 @@ __device__ __forceinline__ void run_gemm_q(const LinearLaunch& a, const GemmQPla
 #pragma unroll
       for (int i = 0; i < kRows / 2; ++i) {
         const int row = i / 4 * 8 + i % 2;
-        mine[row * rest.pitch + i % 4 / 2 * 8] = sums[i] * scales[row + lane % 4 * 2];
+        const float sum = sums[i] * scales[row + lane % 4 * 2];
+        mine[row * rest.pitch + i % 4 / 2 * 8] = F::kFloats ? sum * units[i % 4 / 2] : sum;
       }
     }
     if (rest.is_sent()) {

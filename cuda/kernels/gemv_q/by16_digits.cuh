@@ -81,7 +81,4 @@ class By16DigitStore {
   }
 };
 
-template <class F>
-using DigitStoreOf = std::conditional_t<kBy16<F>, By16DigitStore, DigitStore<F>>;
-
 }  // namespace skald::cuda

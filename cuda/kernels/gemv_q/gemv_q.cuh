@@ -8,6 +8,7 @@
 #include "cuda/kernels/device/ptx.cuh"
 #include "cuda/kernels/gemv_q/by16_product.cuh"
 #include "cuda/kernels/gemv_q/digit_product.cuh"
+#include "cuda/kernels/gemv_q/float_product.cuh"
 #include "cuda/kernels/gemv_q/stage_one.cuh"
 #include "cuda/kernels/gemv_q/tile_ring.cuh"
 #include "cuda/kernels/linear.h"
@@ -22,7 +23,8 @@ inline constexpr int kGemvQThreads = kGemvQConsumers + kGemvQStagers + 2 * 32;
 inline constexpr int kGemvQBlocks = 2;
 
 template <class F>
-using RowProductOf = std::conditional_t<kBy16<F>, By16Row<F>, OneRow<F>>;
+using RowProductOf = std::conditional_t<F::kFloats, FloatRow<F>,
+                                        std::conditional_t<kBy16<F>, By16Row<F>, OneRow<F>>>;
 
 // The ring of sets of partial sums, from consumers to the finisher.
 struct Sets {
@@ -131,7 +133,7 @@ __device__ void consume(const Layout& layout, const char* ring, const GemvQShare
   const char *first_slot = held_pointer(ring), *slot = first_slot;
   int at = 0, next_at = 0;  // offset of a tile's digits: Product::kStep per tile
   const auto staged_barrier = [&](int of) {
-    constexpr unsigned kTurnBytes = kStageParts * kDigitPartBytes;
+    constexpr unsigned kTurnBytes = kStageParts * kStagedBytes<F>;
     return barrier(kStaged, static_cast<int>(static_cast<unsigned>(of) / kTurnBytes));
   };
   // The barrier at which the finisher arrives when it has drained this group's set. It counts as

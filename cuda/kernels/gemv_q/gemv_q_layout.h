@@ -67,7 +67,7 @@ Layout layout_for(const LinearShape& a, int blocks) {
   layout.tiles = (layout.records + layout.tile_records - 1) / layout.tile_records;
   layout.end_at = layout.records % layout.tile_records * layout.record_bytes;
   layout.turns = (layout.parts + kStageParts - 1) / kStageParts;
-  layout.row_bytes = layout.tiles * kTileParts<F> * kDigitPartBytes;
+  layout.row_bytes = layout.tiles * kTileParts<F> * kStagedBytes<F>;
   layout.column_share = 1 / static_cast<float>(a.ins);
   layout.slot_bytes = (layout.tile_records * F::kRecordBytes + 127) / 128 * 128;
   layout.first_block = 0;
@@ -81,7 +81,7 @@ Layout layout_for(const LinearShape& a, int blocks) {
   layout.set_floats = kWarps * kPartials;
   const int set_bytes = layout.set_floats * 4;
   // Whole turns: parts of the last tile beyond the row's end are multiplied as well, by zeros.
-  const int64_t digits = int64_t{layout.turns} * kStageParts * kDigitPartBytes;
+  const int64_t digits = int64_t{layout.turns} * kStageParts * kStagedBytes<F>;
   const int64_t others = kFewestSets * set_bytes + digits;
   const int half_bytes = is_added(a) ? block_bytes(a).added : block_bytes(a).half;
   const bool half = others + kUsualSlots * layout.slot_bytes <= half_bytes;

@@ -25,10 +25,15 @@ inline constexpr int kStageParts = 16, kMostTurns = 32;
 // before they become digits.
 inline constexpr int kDigitPartBytes = 512;
 
+// The same for formats whose codes are floats (float_digits.cuh).
+inline constexpr int kFloatPartBytes = kDigitPartBytes + 16;
+template <class F>
+inline constexpr int kStagedBytes = F::kFloats ? kFloatPartBytes : kDigitPartBytes;
+
 // The row in shared memory.
 struct Activations {
   int turns;
-  char* digits;    // kDigitPartBytes for each part
+  char* digits;    // kStagedBytes for each part
   float* squares;  // each warp's share of the sum of squares, for the norm
 };
 

@@ -14,6 +14,7 @@
 #include "cuda/kernels/device/math.cuh"
 #include "cuda/kernels/device/mma.cuh"
 #include "cuda/kernels/gemv_q/by16_digits.cuh"
+#include "cuda/kernels/gemv_q/float_digits.cuh"
 #include "cuda/kernels/gemv_q/one_row.h"
 
 namespace skald::cuda {
@@ -38,11 +39,16 @@ __device__ inline void load_four(float4& four, const Bf16* at) {
           __uint_as_float(bits.y << 16), __uint_as_float(bits.y & 0xffff0000)};
 }
 
+template <class F>
+using DigitStoreOf =
+    std::conditional_t<F::kFloats, FloatDigitStore,
+                       std::conditional_t<kBy16<F>, By16DigitStore, DigitStore<F>>>;
+
 template <class F, class T, bool kNormed>
 class StageOne {
   static constexpr int kTogether = 2;  // items of a turn, each two parts
   static constexpr int kEach = kWarpParts<F>;
-  static constexpr int kPart = kDigitPartBytes;
+  static constexpr int kPart = kStagedBytes<F>;
   // The distance of a warp's items, in parts: in the same tile or in the next tile.
   static constexpr int kApart = kEach == 4 ? 2 : kTileParts<F>;
   static_assert(kEach == 4 ? kTileParts<F> == kStageParts : kTileParts<F> * 2 == kStageParts);

@@ -307,4 +307,7 @@ struct EightBits {
   }
 };
 
+// Codes that are floats of 8 bits, E4M3.
+struct E4m3Codes : EightBits {};
+
 }  // namespace skald::tiles

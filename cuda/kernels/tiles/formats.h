@@ -63,6 +63,7 @@ struct Format {
   static constexpr bool kHasMin = kMin;
   static constexpr Table kTable = kTab;
   static constexpr bool kTableInRecord = kTab == Table::InRecord;
+  static constexpr bool kFloats = std::is_same_v<C, E4m3Codes>;
   static constexpr int kRecordCols = B::kElems > kPartCols ? B::kElems : kPartCols;
   static constexpr int kParts = kRecordCols / kPartCols;
   static constexpr int kScalesAt = kParts * C::kBytes;
@@ -72,9 +73,8 @@ struct Format {
   static_assert(kRecordBytes % 16 == 0);
   static_assert(!kTableInRecord || kOff == kInRecordOffset);
 
-  // The i-th word of a record. source(row, block) gives a block of the record: row 0 to 15, and
-  // `block` counted from the record's first. The blocks' type is B or, if B is a NoBlock, that of
-  // any format with this record.
+  // The i-th word of a record. `source` is a BlockSource; the blocks' type is B or, if B is a
+  // NoBlock, that of any format with this record.
   template <class Source>
   SKALD_HD static uint32_t word(const Source& source, int i) {
     constexpr int kCodeWords = C::kBytes / 4, kScaleWords = S::kPartBytes / 4;
@@ -103,7 +103,7 @@ struct Format {
   SKALD_HD static float value(const std::byte* record, int row, int col) {
     const int part = col / kPartCols;
     const int code = C::at(record + part * C::kBytes, row, col % kPartCols);
-    const int number = number_of(record, code);
+    const auto number = number_of(record, code);
     return S::number(record + kScalesAt + part * S::kPartBytes, record + kRowsAt, row,
                      col % kPartCols, number);
   }
@@ -120,8 +120,10 @@ struct Format {
     }
     return word;
   }
-  SKALD_HD static int number_of(const std::byte* record, int code) {
-    if constexpr (kTableInRecord) {
+  SKALD_HD static auto number_of(const std::byte* record, int code) {
+    if constexpr (kFloats) {
+      return e4m3_to_f32(static_cast<uint8_t>(code));
+    } else if constexpr (kTableInRecord) {
       return static_cast<int>(record[kTableAt + code]) - kOffset;
     } else {
       return kTable == Table::None ? code - kOffset : table_number<kTable>(code);
@@ -149,6 +151,7 @@ using Q6_K = Format<BlockQ6_K, Codes2<FourBits<>, TwoBits<4>, 4>, ByteScales<Blo
 using IQ4_NL = Format<BlockIQ4_NL, TableCodes, F16Scales<BlockIQ4_NL>, 128, false, Table::Iq4>;
 using IQ4_XS = Format<BlockIQ4_XS, TableCodes, ByteScales32<BlockIQ4_XS>, 128, false, Table::Iq4>;
 using MXFP4 = Format<BlockMXFP4, TableCodes, ExponentScales, 12, false, Table::Mxfp4>;
+using FP8 = Format<BlockFP8, E4m3Codes, FloatScales, 0, false>;
 using IQ3_S = Format<BlockIQ3_S, TableCodes, ByteScales32<BlockIQ3_S>, 16, false, Table::Iq3>;
 using IQ3_XXS =
     Format<BlockIQ3_XXS, TableCodes, ByteScales32<BlockIQ3_XXS, 2>, 32, false, Table::Iq3Xxs>;
@@ -167,7 +170,7 @@ using TQ2_0 = Eighths;
 // clang-format off
 #define SKALD_TILE_FORMATS(X) \
   X(Q8_0) X(Q4_0) X(Q4_1) X(Q5_0) X(Q5_1) X(Q2_K) X(Q3_K) X(Q4_K) X(Q5_K) X(Q6_K) \
-  X(IQ4_NL) X(IQ4_XS) X(MXFP4) X(IQ3_S) X(IQ3_XXS) X(IQ2_XXS) X(IQ2_XS) X(IQ2_S) X(IQ1_S) X(IQ1_M) \
+  X(IQ4_NL) X(IQ4_XS) X(MXFP4) X(FP8) X(IQ3_S) X(IQ3_XXS) X(IQ2_XXS) X(IQ2_XS) X(IQ2_S) X(IQ1_S) X(IQ1_M) \
   X(TQ1_0) X(TQ2_0)
 // clang-format on
 

@@ -37,6 +37,20 @@ struct LaneNumbers {
     const float scale = __fmul_rn(part.scales.row(half), part.scales.scale(b, half));
     float less = 0;
     if constexpr (F::kHasMin) less = __fmul_rn(part.scales.row_min(half), mins.min(b, half));
+    if constexpr (F::kFloats) {
+      __half2 pairs[2];
+      part.codes.halves(unit, half, m, pairs);
+      const float2 near = __half22float2(pairs[0]), far = __half22float2(pairs[1]);
+      return {two(T(), __fmul_rn(scale, near.x), __fmul_rn(scale, near.y)),
+              two(T(), __fmul_rn(scale, far.x), __fmul_rn(scale, far.y))};
+    } else {
+      return of_integers(T(), unit, half, m, scale, less);
+    }
+  }
+
+ private:
+  template <class T>
+  __device__ uint2 of_integers(T, int unit, int half, int m, float scale, float less) const {
     uint32_t pairs[2];
     part.codes.pairs(unit, half, m, pairs[0], pairs[1]);
     const auto number = [&](uint32_t code, int p) {

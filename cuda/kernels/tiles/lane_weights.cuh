@@ -109,6 +109,31 @@ struct HalfScales<tiles::ExponentScales> {
   }
 };
 
+// The scales divided by the row's power of two, which row_unit() gives.
+template <>
+struct HalfScales<tiles::FloatScales> {
+  __half2 rows[2];
+  __device__ void load(const char* part, const char* record, int lane) {
+    LaneScales<tiles::FloatScales> scales;
+    scales.load(part, lane);
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const uint32_t exponent = row_exponent(record, lane, half);
+      rows[half] =
+          __float2half2_rn(scales.scale(0, half) * __uint_as_float((254 - exponent) << 23));
+    }
+  }
+  __device__ __half2 scale(int, int half) const { return rows[half]; }
+  __device__ static float row_unit(const char* record, int lane, int half) {
+    return __uint_as_float(row_exponent(record, lane, half) << 23);
+  }
+
+ private:
+  __device__ static uint32_t row_exponent(const char* record, int lane, int half) {
+    return *reinterpret_cast<const uint8_t*>(record + lane / 4 * 2 + half);
+  }
+};
+
 struct HalfRowScales {
   uint32_t rows;
   __device__ void load_rows(const char* at, int lane) { rows = load4(at + lane / 4 * 4); }
@@ -268,6 +293,13 @@ struct LaneWeights {
     const int b = F::Scales::kCols == 16 ? unit * 2 + m : unit;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
+      if constexpr (F::kFloats) {
+        __half2 numbers[2];
+        codes.halves(unit, half, m, numbers);
+        a[half] = as_bits(__hmul2(numbers[0], scales.scale(b, half)));
+        a[half + 2] = as_bits(__hmul2(numbers[1], scales.scale(b, half)));
+        continue;
+      }
       uint32_t pairs[2];
       half_pairs(codes, unit, half, m, pairs);
 #pragma unroll
@@ -289,6 +321,14 @@ struct LaneWeights {
         }
       }
     }
+  }
+
+  // The products of the lane's two rows are in this unit. `group` is the first record of the rows.
+  __device__ static float row_unit(const char* group, int lane, int half) {
+    if constexpr (F::kFloats) {
+      return HalfScales<typename F::Scales>::row_unit(group + F::kRowsAt, lane, half);
+    }
+    return 1;
   }
 
   // The operand of HalfMins for the two parts from `record` on. Only the first `parts` of them

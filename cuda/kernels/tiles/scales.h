@@ -3,12 +3,14 @@
 // kRecordBytes. part_word() and record_word() pack. number() makes a weight from its code with the
 // operations of decode() in engine/quant, in the same order.
 //
-// source(row, block) is a pointer to a block of the file's format, or null beyond the matrix. A
-// block has 32 or 256 weights, so a part may be half of one block or hold several. Block, the
-// template's argument, is the format's block, or NoBlock where several formats share a record.
+// source(row, block) is a pointer to a block of the file's format, or null beyond the matrix
+// (BlockSource). A block has 32, 128 or 256 weights, so a part may be half of one block or hold
+// several. Block, the template's argument, is the format's block, or NoBlock where several formats
+// share a record.
 #pragma once
 
 #include "cuda/kernels/tiles/codes.h"
+#include "engine/quant/formats/fp8.h"
 #include "engine/quant/formats/iq4_xs.h"
 #include "engine/quant/formats/mxfp4.h"
 #include "engine/quant/formats/q3_k.h"
@@ -16,6 +18,23 @@
 #include "engine/quant/formats/q6_k.h"
 
 namespace skald::tiles {
+
+// The blocks from which a record is packed. rows(r) is the first block of the group's row r, or
+// null beyond the matrix.
+template <class Rows>
+struct BlockSource {
+  Rows rows;
+  int64_t blocks;  // of a row
+  int64_t first;   // the record's first block
+
+  SKALD_HD BlockSource(const Rows& rows, int64_t blocks, int64_t first)
+      : rows(rows), blocks(blocks), first(first) {}
+  // `block` counts from the record's first.
+  SKALD_HD auto operator()(int row, int block) const -> decltype(rows(0)) {
+    const auto* begin = rows(row);
+    return begin && first + block < blocks ? begin + first + block : nullptr;
+  }
+};
 
 SKALD_HD inline uint32_t load_bits(const std::byte* at, int bit, int bits) {
   uint32_t value = 0;
@@ -92,6 +111,37 @@ struct ExponentScales {
   }
   SKALD_HD static float number(const std::byte* part, const std::byte*, int row, int col, int q) {
     return mxfp4_scale(load_bits(part, (row % 8 * 8 + col / 32 * 2 + row / 8) * 8, 8)) * q;
+  }
+};
+
+// FP8: a float32 scale for 128 columns, 8 bytes per row pair: row g, then row g + 8. Behind them a
+// byte for each row, in the same order: the exponent of a power of two that is greater than half of
+// the row's largest scale and at most the scale (as the exponent of a float32). gemm_q divides the
+// scales by it, since f16 has too few exponents for them.
+struct FloatScales {
+  static constexpr int kCols = kPartCols, kPartBytes = 64, kRecordBytes = 16;
+  template <class Source>
+  SKALD_HD static uint32_t part_word(const Source& source, int part, int i) {
+    const BlockFP8* block = source(i / 2 + i % 2 * 8, part);
+    return block ? f32_to_bits(block->scale) : 0;
+  }
+  template <class Source>
+  SKALD_HD static uint32_t record_word(const Source& source, int i) {
+    uint32_t word = 0;
+    for (int n = 0; n < 4; ++n) {
+      const BlockFP8* row = source.rows(i * 2 + n / 2 + n % 2 * 8);
+      uint32_t largest = 1, exponent;
+      for (int64_t b = 0; row && b < source.blocks; ++b) {
+        exponent = f32_to_bits(row[b].scale) >> 23 & 255;
+        largest = exponent > largest ? exponent : largest;
+      }
+      word |= (largest < 253 ? largest : 253) << (8 * n);
+    }
+    return word;
+  }
+  SKALD_HD static float number(const std::byte* part, const std::byte*, int row, int col, float q) {
+    (void)col;
+    return bits_to_f32(load_bits(part, (row % 8 * 8 + row / 8 * 4) * 8, 32)) * q;
   }
 };
 

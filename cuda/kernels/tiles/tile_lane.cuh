@@ -183,6 +183,43 @@ struct LaneCodes<tiles::EightBits> {
   }
 };
 
+// Codes that are floats: gives the numbers themselves. Every number of E4M3 is one of f16.
+template <>
+struct LaneCodes<tiles::E4m3Codes> : LaneCodes<tiles::EightBits> {
+  // The two pairs of 16 columns (half m of a unit) of a row.
+  __device__ void halves(int unit, int half, int m, __half2 (&pairs)[2]) const {
+    const uint4& four = w[unit];
+    e4m3_halves(m ? (half ? four.w : four.z) : (half ? four.y : four.x), pairs);
+  }
+
+ private:
+  __device__ static void e4m3_halves(uint32_t bytes, __half2 (&pairs)[2]) {
+    uint32_t bits[2];
+#if __CUDA_ARCH__ >= 890
+    asm("{.reg .b16 low, high;\n"
+        "mov.b32 {low, high}, %2;\n"
+        "cvt.rn.f16x2.e4m3x2 %0, low;\n"
+        "cvt.rn.f16x2.e4m3x2 %1, high;}"
+        : "=r"(bits[0]), "=r"(bits[1])
+        : "r"(bytes));
+#else
+    // The same bits in the places of f16 are the number times 2^-8.
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const uint32_t moved = __byte_perm(bytes, 0, i ? 0x3424 : 0x1404);
+      bits[i] = (moved & 0x80008000) | (moved & 0x7f007f00) >> 1;
+    }
+#endif
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      pairs[i] = *reinterpret_cast<const __half2*>(&bits[i]);
+#if __CUDA_ARCH__ < 890
+      pairs[i] = __hmul2(pairs[i], __float2half2_rn(256));
+#endif
+    }
+  }
+};
+
 // Codes that index a table: gives kTable's numbers plus kOffset, as bytes. One byte permutation
 // (prmt) finds one of eight numbers, so each code is looked up twice: `low` among the first eight
 // numbers, `high` among the last eight. The exclusive or of both is the number:
@@ -295,6 +332,15 @@ struct LaneScales<tiles::ExponentScales> : NoRowScales {
   __device__ float scale(int b, int half) const {
     return mxfp4_scale((b / 2 ? w.y : w.x) >> (b % 2 * 16 + half * 8) & 255);
   }
+};
+
+template <>
+struct LaneScales<tiles::FloatScales> : NoRowScales {
+  float2 w;
+  __device__ void load(const char* part, int lane) {
+    w = *reinterpret_cast<const float2*>(part + lane / 4 * 8);
+  }
+  __device__ float scale(int, int half) const { return half ? w.y : w.x; }
 };
 
 template <int kDivisor>

@@ -20,11 +20,11 @@ __global__ void pack_tiles(PackLaunch a, int records, int64_t words) {
   if (at >= words) return;
   const int64_t record = at / kWords, group = record / records;
   const int64_t first = (record - group * records) * kBlocks, blocks = a.ins / Block::kElems;
-  const auto source = [&](int r, int block) -> const Block* {
+  const auto rows = [&](int r) -> const Block* {
     const int64_t row = group * tiles::kRows + r;
-    if (row >= a.outs || first + block >= blocks) return nullptr;
-    return static_cast<const Block*>(a.rows) + row * blocks + first + block;
+    return row < a.outs ? static_cast<const Block*>(a.rows) + row * blocks : nullptr;
   };
+  const tiles::BlockSource source(rows, blocks, first);
   static_cast<uint32_t*>(a.tiles)[at] = F::word(source, static_cast<int>(at - record * kWords));
 }
 

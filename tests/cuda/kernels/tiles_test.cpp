@@ -26,10 +26,10 @@ void compare(DType type, int rows, int cols, std::mt19937& random) {
   const int records = (cols + F::kRecordCols - 1) / F::kRecordCols;
   std::vector<std::byte> record(F::kRecordBytes);
   for (int k = 0; k < records; ++k) {
-    const auto source = [&](int row, int block) -> const Block* {
-      const int at = k * F::kRecordCols / Block::kElems + block;
-      return row < rows && at < cols / Block::kElems ? &blocks[row][at] : nullptr;
+    const auto row_of = [&](int row) -> const Block* {
+      return row < rows ? blocks[row].data() : nullptr;
     };
+    const BlockSource source(row_of, cols / Block::kElems, k * F::kRecordCols / Block::kElems);
     for (int i = 0; i < F::kRecordBytes / 4; ++i) {
       const uint32_t word = F::word(source, i);
       std::memcpy(record.data() + i * 4, &word, 4);

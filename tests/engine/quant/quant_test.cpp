@@ -184,6 +184,18 @@ std::optional<Unpacked> unpack(DType type, const Bytes& b) {
       for (size_t i = 0; i < n; ++i) u.quant[i] = kMxfp4[q[i]];
       break;
     }
+    case DType::FP8: {
+      float scale;
+      std::memcpy(&scale, b.data(), sizeof scale);
+      for (size_t i = 0; i < n; ++i) {
+        const int q = b[4 + i], exponent = q / 8 % 16;
+        const double number =
+            exponent == 0 ? q % 8 * 0x1p-9 : (8 + q % 8) * std::ldexp(1.0, exponent - 10);
+        u.scale[i] = double{scale};
+        u.quant[i] = (q & 127) == 127 ? std::nan("") : q < 128 ? number : -number;
+      }
+      break;
+    }
     default:  // other formats are compared with their goldens alone
       return std::nullopt;
   }

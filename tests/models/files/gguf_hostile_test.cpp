@@ -185,7 +185,7 @@ void add_bad_tensors(BadFiles& bad) {
     t.dims = {48, 2};
   });
   for (const DTypeInfo& format : all_dtypes()) {
-    if (format.block_elems <= 64) continue;
+    if (format.block_elems <= 64 || format.gguf_id == kNoGgufId) continue;
     tensor("a part of a block",
            concat("rows of 64 elements, expected a multiple of ", format.block_elems, " for ",
                   format.name),

@@ -1,0 +1,94 @@
+// Multiplies parts of a tile by one activation row, for formats whose codes are floats. A product
+// of two f16 numbers is exact in float32. The sums of 128 columns are multiplied by the weights'
+// scale and the activations' power of two.
+#pragma once
+
+#include "cuda/kernels/device/mma.cuh"
+#include "cuda/kernels/gemv_q/float_digits.cuh"
+#include "cuda/kernels/tiles/tile_lane.cuh"
+
+namespace skald::cuda {
+
+// A lane has the sums of weight rows lane / 4 and lane / 4 + 8. The four lanes of a row have the
+// same sums.
+template <class F>
+struct FloatRow {
+  static constexpr bool kLoadsAhead = true, kAsksForSet = false;
+  static constexpr int kStep = kTileParts<F> * kFloatPartBytes;
+  static_assert(F::kParts == 1);
+
+  using Weights = LanePart<F>;
+
+  int lane;
+  int first_record;         // offset in a tile of the warp's first part
+  const char *base, *kept;  // the lane's digits for the row's first part, and for a tile's
+  float totals[2] = {};
+
+  // The warp has kWarpParts parts of each tile, from `first_part` on.
+  __device__ FloatRow(const Activations& a, int first_part)
+      : lane(static_cast<int>(held_number(threadIdx.x % 32))),
+        first_record(first_part * F::kRecordBytes),
+        base(held_pointer(a.digits + first_part * kFloatPartBytes +
+                          lane / 4 % 2 * FloatPart::kDigit + lane % 4 * 16)),
+        kept(base) {}
+  // Begins a tile whose digits are staged `at` bytes after the digits of the row's first tile.
+  __device__ void begin(int at) { kept = base + at; }
+
+  // Loads the i-th of the warp's parts of the tile at `slot`.
+  __device__ void load(Weights& weights, const char* slot, int i) const {
+    weights.load(slot + first_record + i * F::kRecordBytes, 0, lane);
+  }
+
+  struct Inputs {
+    uint4 digits[tiles::kUnits];
+    float scale;
+  };
+  __device__ void load(Inputs& in, int i) const {
+    const char* digits = kept + i * kFloatPartBytes;
+#pragma unroll
+    for (int unit = 0; unit < tiles::kUnits; ++unit) {
+      in.digits[unit] = load16(digits + unit * FloatPart::kUnit);
+    }
+    // `digits` begins at the lane's own place.
+    const int own = lane / 4 % 2 * FloatPart::kDigit + lane % 4 * 16;
+    in.scale = __uint_as_float(load4(digits - own + FloatPart::kScaleAt));
+  }
+
+  __device__ void multiply(const Weights& weights, const Inputs& in, int) {
+    float sums[2][4] = {};  // two chains of products, by turns
+#pragma unroll
+    for (int unit = 0; unit < tiles::kUnits; ++unit) {
+#pragma unroll
+      for (int m = 0; m < 2; ++m) {
+        uint32_t rows[4];
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          __half2 pairs[2];
+          weights.codes.halves(unit, half, m, pairs);
+          rows[half] = *reinterpret_cast<const uint32_t*>(&pairs[0]);
+          rows[half + 2] = *reinterpret_cast<const uint32_t*>(&pairs[1]);
+        }
+        const uint4& four = in.digits[unit];
+        mma(Half(), sums[m], rows, m ? four.z : four.x, m ? four.w : four.y);
+      }
+    }
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const float sum =
+          (sums[0][half * 2] + sums[1][half * 2]) + (sums[0][half * 2 + 1] + sums[1][half * 2 + 1]);
+      totals[half] = fmaf(weights.scales.scale(0, half), in.scale * sum, totals[half]);
+    }
+  }
+
+  // Stores this warp's partial sums [16 weight rows, lane % 4].
+  __device__ void store_partials(float* partials) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      partials[lane + half * 32] = totals[half];
+      totals[half] = 0;
+    }
+  }
+  static __device__ float added_up(const float4& row) { return row.x; }
+};
+
+}  // namespace skald::cuda
