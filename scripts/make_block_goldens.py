@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes what Python packages say about weight formats to tests/data/blocks: gguf, and for FP8,
-which GGUF lacks, ml_dtypes.
+"""Writes what Python packages say about weight formats to tests/data/blocks: gguf, and for FP8
+and NVFP4, which GGUF lacks, ml_dtypes.
 
     pip install gguf ml_dtypes && scripts/make_block_goldens.py NAME...     for example IQ3_S
 
@@ -45,8 +45,17 @@ def fp8_weights(blocks):
     return scales * blocks[:, 4:].copy().view(ml_dtypes.float8_e4m3fn).astype(np.float32)
 
 
-FORMATS = [of_gguf(type_) for type_ in sorted(gguf.GGMLQuantizationType)]
+def nvfp4_weights(blocks):
+    times, over = blocks[:, :4].copy().view("<f4"), blocks[:, 4:8].copy().view("<f4")
+    groups = blocks[:, 8:24].copy().view(ml_dtypes.float8_e4m3fn).astype(np.float32)
+    scales = np.repeat(groups * times / over, 16, axis=1)
+    codes = np.stack([blocks[:, 24:] & 15, blocks[:, 24:] >> 4], axis=2).reshape(len(blocks), 256)
+    return codes.view(ml_dtypes.float4_e2m1fn).astype(np.float32) * scales
+
+
+FORMATS = [of_gguf(type_) for type_ in sorted(gguf.GGMLQuantizationType) if type_.name != "NVFP4"]
 FORMATS.append(Format("FP8", -1, 128, 132, fp8_weights))
+FORMATS.append(Format("NVFP4", -1, 256, 152, nvfp4_weights))  # not GGUF's, which lacks the first two floats
 
 
 def quiet_weights(form, blocks):

@@ -27,9 +27,10 @@ inline float e8m0_to_f32(uint8_t bits) {
 }
 
 // E2M1: 0 0.5 1 1.5 2 3 4 6, bit 3 is the sign.
-inline float e2m1_to_f32(int code) {
-  constexpr float kValues[] = {0, 0.5F, 1, 1.5F, 2, 3, 4, 6};
-  return code & 8 ? -kValues[code & 7] : kValues[code & 7];
+SKALD_HD constexpr float e2m1_to_f32(int code) {
+  constexpr uint32_t kTwice = 0xc8643210;  // twice the number, in four bits for each code
+  const float number = 0.5F * static_cast<float>(kTwice >> ((code & 7) * 4) & 15);
+  return code & 8 ? -number : number;
 }
 
 }  // namespace skald

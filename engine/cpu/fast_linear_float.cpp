@@ -6,6 +6,7 @@
 #include "engine/base/error.h"
 #include "engine/cpu/fast_targets.h"
 #include "engine/quant/formats/fp8.h"
+#include "engine/quant/formats/nvfp4.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "engine/cpu/fast_linear_float.cpp"
@@ -194,7 +195,39 @@ void convert_fp8(const std::byte* from, float* to, int64_t count) {
   }
 }
 
+// The two numbers of a byte of E2M1 codes.
+struct TwoNumbers {
+  float of_byte[256][2];
+};
+constexpr TwoNumbers two_numbers() {
+  TwoNumbers two{};
+  for (int byte = 0; byte < 256; ++byte) {
+    two.of_byte[byte][0] = e2m1_to_f32(byte & 15);
+    two.of_byte[byte][1] = e2m1_to_f32(byte >> 4);
+  }
+  return two;
+}
+
+void convert_nvfp4(const std::byte* from, float* to, int64_t count) {
+  static constexpr TwoNumbers kTwo = two_numbers();
+  constexpr int kGroup = BlockNVFP4::kGroup;
+  for (int64_t first = 0; first < count; first += BlockNVFP4::kElems, from += sizeof(BlockNVFP4)) {
+    BlockNVFP4 block;  // copied because a row may be unaligned
+    std::memcpy(&block, from, sizeof block);
+    for (int group = 0; group < BlockNVFP4::kElems / kGroup; ++group) {
+      const float scale = nvfp4_scale(block.scales[group], block.times, block.over);
+      float* out = to + first + group * kGroup;
+      for (int i = 0; i < kGroup / 2; ++i) {
+        const float* two = kTwo.of_byte[block.q[group * kGroup / 2 + i]];
+        out[2 * i] = two[0] * scale;
+        out[2 * i + 1] = two[1] * scale;
+      }
+    }
+  }
+}
+
 void convert(DType type, const std::byte* from, float* to, int64_t count) {
+  if (type == DType::NVFP4) return convert_nvfp4(from, to, count);
   if (type == DType::FP8) return convert_fp8(from, to, count);
   if (type == DType::F16) return convert_from<LoadF16>(from, to, count);
   convert_from<LoadBF16>(from, to, count);

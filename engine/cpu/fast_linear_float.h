@@ -33,7 +33,7 @@ struct FloatKernels {
 };
 
 inline bool converts(DType type) {
-  return type == DType::F16 || type == DType::BF16 || type == DType::FP8;
+  return type == DType::F16 || type == DType::BF16 || type == DType::FP8 || type == DType::NVFP4;
 }
 
 const FloatKernels& float_kernels();

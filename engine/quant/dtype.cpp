@@ -19,6 +19,7 @@
 #include "engine/quant/formats/iq4_nl.h"
 #include "engine/quant/formats/iq4_xs.h"
 #include "engine/quant/formats/mxfp4.h"
+#include "engine/quant/formats/nvfp4.h"
 #include "engine/quant/formats/q2_k.h"
 #include "engine/quant/formats/q3_k.h"
 #include "engine/quant/formats/tq1_0.h"
@@ -147,6 +148,7 @@ constexpr DTypeInfo kTable[] = {
     format<BlockIQ4_XS>(DType::IQ4_XS, "IQ4_XS", 23),
     format<BlockMXFP4>(DType::MXFP4, "MXFP4", 39),
     format<BlockFP8>(DType::FP8, "FP8", kNoGgufId),
+    format<BlockNVFP4>(DType::NVFP4, "NVFP4", kNoGgufId),
     format<BlockIQ3_S>(DType::IQ3_S, "IQ3_S", 21),
     format<BlockIQ3_XXS>(DType::IQ3_XXS, "IQ3_XXS", 18),
     format<BlockIQ2_XXS>(DType::IQ2_XXS, "IQ2_XXS", 16),

@@ -38,10 +38,10 @@ const DTypeInfo& info(DType type);
 std::span<const DTypeInfo> all_dtypes();
 inline std::string_view name(DType type) { return info(type).name; }
 
-// Whether each weight has an exponent of its own: in the plain formats and FP8. To quantize such
-// weights, or to change them, loses no more than for 16-bit weights.
+// Whether the codes of weights are floats: in the plain formats, and in those of other tools'
+// checkpoints. A user may quantize such weights, or merge adapters into them.
 inline bool has_float_weights(DType type) {
-  return info(type).block_elems == 1 || type == DType::FP8;
+  return info(type).block_elems == 1 || info(type).gguf_id == kNoGgufId;
 }
 
 std::optional<DType> dtype_from_name(std::string_view name);  // upper or lower case

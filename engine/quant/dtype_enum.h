@@ -24,6 +24,7 @@ enum class DType : uint8_t {
   IQ4_XS,
   MXFP4,
   FP8,
+  NVFP4,
   IQ3_S,
   IQ3_XXS,
   IQ2_XXS,

@@ -11,8 +11,8 @@
 namespace skald {
 namespace {
 
-// The type of a merged matrix: no block of FP8 is made.
-DType merged_type(DType base) { return base == DType::FP8 ? DType::BF16 : base; }
+// The type of a merged matrix: no blocks are made.
+DType merged_type(DType base) { return info(base).block_elems > 1 ? DType::BF16 : base; }
 
 // The rows of W + up · down, computed in float64 and rounded once to merged_type() of W's.
 class MergedRows final : public RowReader {

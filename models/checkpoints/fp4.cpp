@@ -1,8 +1,11 @@
 // FP4 (E2M1) with scales of 16 or 32 columns: bytes of two columns, the first in the low half.
+#include <algorithm>
 #include <cstring>
+#include <limits>
 
 #include "engine/base/error.h"
 #include "engine/base/float8.h"
+#include "engine/quant/formats/nvfp4.h"
 #include "models/checkpoints/matrices.h"
 #include "models/checkpoints/mxfp4_block.h"
 
@@ -42,6 +45,34 @@ class Nvfp4Rows final : public FloatRows {
   Scales scales_;
 };
 
+class Nvfp4Blocks final : public RowReader {
+ public:
+  Nvfp4Blocks(const Part& codes, const Part& groups, const Nvfp4Rows::Scales& scales)
+      : codes_(codes.bytes.data()),
+        groups_(groups.bytes.data()),
+        row_blocks_(codes.shape[1] * 2 / BlockNVFP4::kElems),
+        times_(scales.divides ? 1 : scales.of_matrix),
+        over_(scales.divides ? scales.of_matrix : 1) {}
+
+  void read_row(int64_t row, std::byte* out) const override {
+    for (int64_t i = row * row_blocks_; i < (row + 1) * row_blocks_; ++i) {
+      BlockNVFP4 block{times_, over_, {}, {}};
+      std::memcpy(block.scales, groups_ + i * std::ssize(block.scales), sizeof block.scales);
+      std::memcpy(block.q, codes_ + i * std::ssize(block.q), sizeof block.q);
+      if (std::any_of(std::begin(block.scales), std::end(block.scales), is_e4m3_nan)) {
+        block.times = std::numeric_limits<float>::quiet_NaN();
+      }
+      std::memcpy(out, &block, sizeof block);
+      out += sizeof block;
+    }
+  }
+
+ private:
+  const std::byte *codes_, *groups_;
+  int64_t row_blocks_;
+  float times_, over_;
+};
+
 QuantizedMatrix make_nvfp4(const Parts& parts, const Part& codes, std::string_view of_matrix,
                            bool divides) {
   const int64_t rows = codes.shape[0], cols = codes.shape[1] * 2;
@@ -51,6 +82,12 @@ QuantizedMatrix make_nvfp4(const Parts& parts, const Part& codes, std::string_vi
   const bool scalar = matrix && matrix->shape.empty();
   const Part& one = scalar ? parts.get(of_matrix, {"F32"}, {}) : parts.get(of_matrix, {"F32"}, {1});
   const Nvfp4Rows::Scales scales{Numbers(groups), Numbers(one).at(0), divides};
+  if (cols % BlockNVFP4::kElems == 0) {
+    return {.rows = rows,
+            .cols = cols,
+            .blocks = std::make_unique<Nvfp4Blocks>(codes, groups, scales),
+            .block_type = DType::NVFP4};
+  }
   return {.rows = rows, .cols = cols, .floats = std::make_unique<Nvfp4Rows>(codes, scales)};
 }
 

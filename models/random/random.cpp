@@ -66,6 +66,7 @@ const Mix kMixes[] = {
     {"q5_k_m", DType::Q5_K, DType::Q6_K, DType::Q6_K},
     {"mxfp4", DType::MXFP4, DType::MXFP4, DType::Q8_0},
     {"fp8", DType::FP8, DType::FP8, DType::BF16},
+    {"nvfp4", DType::NVFP4, DType::NVFP4, DType::BF16},
 };
 
 Mix mix_of(const DTypeInfo& format) {

@@ -130,6 +130,29 @@ struct TilePart {
 
   __device__ void fragment(int unit, int m, uint32_t (&a)[4]) const {
     const int b = F::Scales::kCols == 16 ? unit * 2 + m : unit;
+    if constexpr (F::kFloats) {
+      floats(unit, m, a,
+             [&](int half) { return part.scales.row(half) * part.scales.scale(b, half); });
+    } else {
+      products(unit, m, b, a);
+    }
+  }
+  // Codes that are floats, times a factor of each row.
+  template <class Factor>
+  __device__ void floats(int unit, int m, uint32_t (&a)[4], const Factor& factor) const {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      __half2 two[2];
+      part.codes.halves(unit, half, m, two);
+#pragma unroll
+      for (int p = 0; p < 2; ++p) {
+        const float2 pair = __half22float2(two[p]);
+        a[half + 2 * p] = pack(Bf16(), pair.x * factor(half), pair.y * factor(half));
+      }
+    }
+  }
+  // Codes that are integers, times the scale of block b.
+  __device__ void products(int unit, int m, int b, uint32_t (&a)[4]) const {
     // An integer below 2^23 in the low bits of the float 2^23 makes 2^23 + the integer.
     constexpr uint32_t kBias = 0x4b000000;
     constexpr float kOdd = F::Codes::kOddScale;
@@ -138,16 +161,6 @@ struct TilePart {
       const float scale = part.scales.row(half) * part.scales.scale(b, half);
       float less = 0;
       if constexpr (F::kHasMin) less = part.scales.row_min(half) * mins.min(b, half);
-      if constexpr (F::kFloats) {
-        __half2 two[2];
-        part.codes.halves(unit, half, m, two);
-#pragma unroll
-        for (int p = 0; p < 2; ++p) {
-          const float2 pair = __half22float2(two[p]);
-          a[half + 2 * p] = pack(Bf16(), pair.x * scale, pair.y * scale);
-        }
-        continue;
-      }
       uint32_t pairs[2];
       part.codes.pairs(unit, half, m, pairs[0], pairs[1]);
 #pragma unroll
@@ -172,19 +185,16 @@ struct TilePart {
   // Codes below 128 plus 128: the low bits of the bf16 number 128. Codes of 8 bits minus 128. Codes
   // that are floats as they are.
   __device__ void numbers(int unit, int m, uint32_t (&a)[4]) const {
+    if constexpr (F::kFloats) {
+      floats(unit, m, a, [](int) { return 1.0f; });
+    } else {
+      integers(unit, m, a);
+    }
+  }
+  __device__ void integers(int unit, int m, uint32_t (&a)[4]) const {
     constexpr uint32_t kBits128 = 0x43004300;  // the bf16 number 128, twice
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      if constexpr (F::kFloats) {
-        __half2 two[2];
-        part.codes.halves(unit, half, m, two);
-#pragma unroll
-        for (int p = 0; p < 2; ++p) {
-          const float2 pair = __half22float2(two[p]);
-          a[half + 2 * p] = pack(Bf16(), pair.x, pair.y);
-        }
-        continue;
-      }
       uint32_t pairs[2];
       constexpr bool kEven = kBias > 0 && requires {
         part.codes.even_pairs(unit, half, m, kBits128, pairs);

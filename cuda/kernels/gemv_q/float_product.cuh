@@ -1,6 +1,7 @@
-// Multiplies parts of a tile by one activation row, for formats whose codes are floats. A product
-// of two f16 numbers is exact in float32. The sums of 128 columns are multiplied by the weights'
-// scale and the activations' power of two.
+// Multiplies parts of a tile by one activation row, for formats whose codes are floats. Codes, and
+// codes times scales of 16 columns, are numbers of f16, exactly. So a product with an activation's
+// digit is exact in float32. The sums of 128 columns are multiplied by the weight row's scale and
+// the activations' power of two.
 #pragma once
 
 #include "cuda/kernels/device/mma.cuh"
@@ -13,9 +14,12 @@ namespace skald::cuda {
 // same sums.
 template <class F>
 struct FloatRow {
-  static constexpr bool kLoadsAhead = true, kAsksForSet = false;
+  static constexpr bool kFactors = F::Scales::kCols == 16;
+  // Factors leave no registers for inputs of the next part.
+  static constexpr bool kLoadsAhead = !kFactors, kAsksForSet = false;
   static constexpr int kStep = kTileParts<F> * kFloatPartBytes;
-  static_assert(F::kParts == 1);
+  static constexpr float kUnit =
+      1 / (LaneCodesOf<F>::kRaw * LaneScales<typename F::Scales>::kFactor);
 
   using Weights = LanePart<F>;
 
@@ -27,7 +31,7 @@ struct FloatRow {
   // The warp has kWarpParts parts of each tile, from `first_part` on.
   __device__ FloatRow(const Activations& a, int first_part)
       : lane(static_cast<int>(held_number(threadIdx.x % 32))),
-        first_record(first_part * F::kRecordBytes),
+        first_record(first_part / F::kParts * F::kRecordBytes),
         base(held_pointer(a.digits + first_part * kFloatPartBytes +
                           lane / 4 % 2 * FloatPart::kDigit + lane % 4 * 16)),
         kept(base) {}
@@ -36,7 +40,7 @@ struct FloatRow {
 
   // Loads the i-th of the warp's parts of the tile at `slot`.
   __device__ void load(Weights& weights, const char* slot, int i) const {
-    weights.load(slot + first_record + i * F::kRecordBytes, 0, lane);
+    weights.load(slot + first_record + i / F::kParts * F::kRecordBytes, i % F::kParts, lane);
   }
 
   struct Inputs {
@@ -64,7 +68,11 @@ struct FloatRow {
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
           __half2 pairs[2];
-          weights.codes.halves(unit, half, m, pairs);
+          weights.codes.raw(unit, half, m, pairs);
+          if constexpr (kFactors) {
+            const __half2 factor = weights.scales.factor(unit * 2 + m, half);
+            pairs[0] = __hmul2(pairs[0], factor), pairs[1] = __hmul2(pairs[1], factor);
+          }
           rows[half] = *reinterpret_cast<const uint32_t*>(&pairs[0]);
           rows[half + 2] = *reinterpret_cast<const uint32_t*>(&pairs[1]);
         }
@@ -76,7 +84,7 @@ struct FloatRow {
     for (int half = 0; half < 2; ++half) {
       const float sum =
           (sums[0][half * 2] + sums[1][half * 2]) + (sums[0][half * 2 + 1] + sums[1][half * 2 + 1]);
-      totals[half] = fmaf(weights.scales.scale(0, half), in.scale * sum, totals[half]);
+      totals[half] = fmaf(weights.scales.row_factor(half) * kUnit, in.scale * sum, totals[half]);
     }
   }
 

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "cuda/kernels/tiles/layout.h"
+#include "engine/base/float8.h"
 
 namespace skald::tiles {
 
@@ -307,7 +308,13 @@ struct EightBits {
   }
 };
 
-// Codes that are floats of 8 bits, E4M3.
-struct E4m3Codes : EightBits {};
+// Codes that are floats of 8 bits, E4M3, or of 4 bits, E2M1.
+struct E4m3Codes : EightBits {
+  SKALD_HD static float number(int code) { return e4m3_to_f32(static_cast<uint8_t>(code)); }
+};
+struct E2m1Codes : Codes1<FourBits<>> {
+  static constexpr int kOddScale = 1;
+  SKALD_HD static float number(int code) { return e2m1_to_f32(code); }
+};
 
 }  // namespace skald::tiles

@@ -63,7 +63,7 @@ struct Format {
   static constexpr bool kHasMin = kMin;
   static constexpr Table kTable = kTab;
   static constexpr bool kTableInRecord = kTab == Table::InRecord;
-  static constexpr bool kFloats = std::is_same_v<C, E4m3Codes>;
+  static constexpr bool kFloats = requires { C::number(0); };  // codes are floats
   static constexpr int kRecordCols = B::kElems > kPartCols ? B::kElems : kPartCols;
   static constexpr int kParts = kRecordCols / kPartCols;
   static constexpr int kScalesAt = kParts * C::kBytes;
@@ -122,7 +122,7 @@ struct Format {
   }
   SKALD_HD static auto number_of(const std::byte* record, int code) {
     if constexpr (kFloats) {
-      return e4m3_to_f32(static_cast<uint8_t>(code));
+      return C::number(code);
     } else if constexpr (kTableInRecord) {
       return static_cast<int>(record[kTableAt + code]) - kOffset;
     } else {
@@ -152,6 +152,7 @@ using IQ4_NL = Format<BlockIQ4_NL, TableCodes, F16Scales<BlockIQ4_NL>, 128, fals
 using IQ4_XS = Format<BlockIQ4_XS, TableCodes, ByteScales32<BlockIQ4_XS>, 128, false, Table::Iq4>;
 using MXFP4 = Format<BlockMXFP4, TableCodes, ExponentScales, 12, false, Table::Mxfp4>;
 using FP8 = Format<BlockFP8, E4m3Codes, FloatScales, 0, false>;
+using NVFP4 = Format<BlockNVFP4, E2m1Codes, E4m3Scales, 0, false>;
 using IQ3_S = Format<BlockIQ3_S, TableCodes, ByteScales32<BlockIQ3_S>, 16, false, Table::Iq3>;
 using IQ3_XXS =
     Format<BlockIQ3_XXS, TableCodes, ByteScales32<BlockIQ3_XXS, 2>, 32, false, Table::Iq3Xxs>;
@@ -170,8 +171,8 @@ using TQ2_0 = Eighths;
 // clang-format off
 #define SKALD_TILE_FORMATS(X) \
   X(Q8_0) X(Q4_0) X(Q4_1) X(Q5_0) X(Q5_1) X(Q2_K) X(Q3_K) X(Q4_K) X(Q5_K) X(Q6_K) \
-  X(IQ4_NL) X(IQ4_XS) X(MXFP4) X(FP8) X(IQ3_S) X(IQ3_XXS) X(IQ2_XXS) X(IQ2_XS) X(IQ2_S) X(IQ1_S) X(IQ1_M) \
-  X(TQ1_0) X(TQ2_0)
+  X(IQ4_NL) X(IQ4_XS) X(MXFP4) X(FP8) X(NVFP4) X(IQ3_S) X(IQ3_XXS) X(IQ2_XXS) X(IQ2_XS) X(IQ2_S) \
+  X(IQ1_S) X(IQ1_M) X(TQ1_0) X(TQ2_0)
 // clang-format on
 
 // A format's tiles F and the blocks of the format's files, which are packed into tiles.

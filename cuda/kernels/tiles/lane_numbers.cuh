@@ -41,8 +41,9 @@ struct LaneNumbers {
       __half2 pairs[2];
       part.codes.halves(unit, half, m, pairs);
       const float2 near = __half22float2(pairs[0]), far = __half22float2(pairs[1]);
-      return {two(T(), __fmul_rn(scale, near.x), __fmul_rn(scale, near.y)),
-              two(T(), __fmul_rn(scale, far.x), __fmul_rn(scale, far.y))};
+      const float exact = part.scales.exact(b, half);
+      return {two(T(), __fmul_rn(exact, near.x), __fmul_rn(exact, near.y)),
+              two(T(), __fmul_rn(exact, far.x), __fmul_rn(exact, far.y))};
     } else {
       return of_integers(T(), unit, half, m, scale, less);
     }

@@ -109,30 +109,42 @@ struct HalfScales<tiles::ExponentScales> {
   }
 };
 
-// The scales divided by the row's power of two, which row_unit() gives.
-template <>
-struct HalfScales<tiles::FloatScales> {
+// For formats whose codes are floats: the scales divided by the row's power of two, which
+// row_unit() gives. kMore: the exponent of the largest scale of 16 columns.
+template <class S, int kMore>
+struct HalfFloatScales {
+  LaneScales<S> scales;
   __half2 rows[2];
   __device__ void load(const char* part, const char* record, int lane) {
-    LaneScales<tiles::FloatScales> scales;
     scales.load(part, lane);
+    scales.load_rows(record, lane);
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const uint32_t exponent = row_exponent(record, lane, half);
-      rows[half] =
-          __float2half2_rn(scales.scale(0, half) * __uint_as_float((254 - exponent) << 23));
+      const uint32_t down = 254 - exponent(record, lane, half);
+      rows[half] = __float2half2_rn(scales.row_factor(half) * __uint_as_float(down << 23));
     }
   }
-  __device__ __half2 scale(int, int half) const { return rows[half]; }
+  __device__ __half2 scale(int b, int half) const {
+    if constexpr (kMore == 0) {
+      return rows[half];
+    } else {
+      return __hmul2(scales.halves(b, half), rows[half]);
+    }
+  }
   __device__ static float row_unit(const char* record, int lane, int half) {
-    return __uint_as_float(row_exponent(record, lane, half) << 23);
+    return __uint_as_float(exponent(record, lane, half) << 23);
   }
 
  private:
-  __device__ static uint32_t row_exponent(const char* record, int lane, int half) {
-    return *reinterpret_cast<const uint8_t*>(record + lane / 4 * 2 + half);
+  __device__ static uint32_t exponent(const char* record, int lane, int half) {
+    const char* at = record + S::kExponentsAt + lane / 4 * 2 + half;
+    return *reinterpret_cast<const uint8_t*>(at) + kMore;
   }
 };
+template <>
+struct HalfScales<tiles::FloatScales> : HalfFloatScales<tiles::FloatScales, 0> {};
+template <>
+struct HalfScales<tiles::E4m3Scales> : HalfFloatScales<tiles::E4m3Scales, 9> {};
 
 struct HalfRowScales {
   uint32_t rows;
@@ -291,15 +303,24 @@ struct LaneWeights {
   // these, times kOddColumns.
   __device__ void fragment(int unit, int m, uint32_t (&a)[4]) const {
     const int b = F::Scales::kCols == 16 ? unit * 2 + m : unit;
+    if constexpr (F::kFloats) {
 #pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      if constexpr (F::kFloats) {
+      for (int half = 0; half < 2; ++half) {
         __half2 numbers[2];
         codes.halves(unit, half, m, numbers);
         a[half] = as_bits(__hmul2(numbers[0], scales.scale(b, half)));
         a[half + 2] = as_bits(__hmul2(numbers[1], scales.scale(b, half)));
-        continue;
       }
+    } else {
+      integers(unit, m, b, a);
+    }
+  }
+
+ private:
+  // fragment() for codes that are integers, in block b.
+  __device__ void integers(int unit, int m, int b, uint32_t (&a)[4]) const {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
       uint32_t pairs[2];
       half_pairs(codes, unit, half, m, pairs);
 #pragma unroll
@@ -323,6 +344,7 @@ struct LaneWeights {
     }
   }
 
+ public:
   // The products of the lane's two rows are in this unit. `group` is the first record of the rows.
   __device__ static float row_unit(const char* group, int lane, int half) {
     if constexpr (F::kFloats) {

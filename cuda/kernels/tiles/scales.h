@@ -13,6 +13,7 @@
 #include "engine/quant/formats/fp8.h"
 #include "engine/quant/formats/iq4_xs.h"
 #include "engine/quant/formats/mxfp4.h"
+#include "engine/quant/formats/nvfp4.h"
 #include "engine/quant/formats/q3_k.h"
 #include "engine/quant/formats/q4_k_scales.h"
 #include "engine/quant/formats/q6_k.h"
@@ -114,34 +115,53 @@ struct ExponentScales {
   }
 };
 
-// FP8: a float32 scale for 128 columns, 8 bytes per row pair: row g, then row g + 8. Behind them a
-// byte for each row, in the same order: the exponent of a power of two that is greater than half of
-// the row's largest scale and at most the scale (as the exponent of a float32). gemm_q divides the
-// scales by it, since f16 has too few exponents for them.
+// f16 has too few exponents for scales in float32, so gemm_q divides the scales of a weight row by
+// a power of two, and multiplies the row's results by it. RowExponents has its exponent, as that of
+// a float32, in a byte for each row: row g, then row g + 8 of each pair. It is that of the largest
+// of the float32 scales, which of_block() gives.
+struct RowExponents {
+  static constexpr int kBytes = 16;
+  template <class Source, class OfBlock>
+  SKALD_HD static uint32_t word(const Source& source, int i, const OfBlock& of_block) {
+    constexpr uint32_t kMost = 240;  // some more is added to it
+    uint32_t word = 0;
+    for (int n = 0; n < 4; ++n) {
+      const auto* row = source.rows(i * 2 + n / 2 + n % 2 * 8);
+      uint32_t largest = 1;
+      for (int64_t b = 0; row && b < source.blocks; ++b) {
+        const uint32_t exponent = f32_to_bits(of_block(row[b])) >> 23 & 255;
+        largest = exponent > largest ? exponent : largest;
+      }
+      word |= (largest < kMost ? largest : kMost) << (8 * n);
+    }
+    return word;
+  }
+};
+SKALD_HD inline float load_f32(const std::byte* at) { return bits_to_f32(load_bits(at, 0, 32)); }
+// A float32 for each row: 8 bytes per row pair, row g, then row g + 8.
+struct RowFloats {
+  static constexpr int kBytes = 64;
+  SKALD_HD static constexpr int row(int i) { return i / 2 + i % 2 * 8; }  // of the i-th
+  SKALD_HD static float at(const std::byte* floats, int row) {
+    return load_f32(floats + row % 8 * 8 + row / 8 * 4);
+  }
+};
+
+// FP8: a float32 scale for 128 columns.
 struct FloatScales {
-  static constexpr int kCols = kPartCols, kPartBytes = 64, kRecordBytes = 16;
+  static constexpr int kCols = kPartCols, kPartBytes = RowFloats::kBytes;
+  static constexpr int kExponentsAt = 0, kRecordBytes = RowExponents::kBytes;
   template <class Source>
   SKALD_HD static uint32_t part_word(const Source& source, int part, int i) {
-    const BlockFP8* block = source(i / 2 + i % 2 * 8, part);
+    const BlockFP8* block = source(RowFloats::row(i), part);
     return block ? f32_to_bits(block->scale) : 0;
   }
   template <class Source>
   SKALD_HD static uint32_t record_word(const Source& source, int i) {
-    uint32_t word = 0;
-    for (int n = 0; n < 4; ++n) {
-      const BlockFP8* row = source.rows(i * 2 + n / 2 + n % 2 * 8);
-      uint32_t largest = 1, exponent;
-      for (int64_t b = 0; row && b < source.blocks; ++b) {
-        exponent = f32_to_bits(row[b].scale) >> 23 & 255;
-        largest = exponent > largest ? exponent : largest;
-      }
-      word |= (largest < 253 ? largest : 253) << (8 * n);
-    }
-    return word;
+    return RowExponents::word(source, i, [](const BlockFP8& block) { return block.scale; });
   }
-  SKALD_HD static float number(const std::byte* part, const std::byte*, int row, int col, float q) {
-    (void)col;
-    return bits_to_f32(load_bits(part, (row % 8 * 8 + row / 8 * 4) * 8, 32)) * q;
+  SKALD_HD static float number(const std::byte* part, const std::byte*, int row, int, float q) {
+    return RowFloats::at(part, row) * q;
   }
 };
 
@@ -269,6 +289,41 @@ struct ByteScales : RowScale {
                                int q) {
     const auto scale = static_cast<int8_t>(part[row % 8 * 16 + byte_place(col / 16, row / 8)]);
     return row_scale(record, row) * scale * q * kUnit;
+  }
+};
+
+// NVFP4: a byte for 16 columns, E4M3, 16 bytes per row pair. For 256 columns, the two float32 that
+// they are multiplied and divided by.
+struct E4m3Scales {
+  static constexpr int kCols = 16, kPartBytes = 128;
+  static constexpr int kOverAt = RowFloats::kBytes, kExponentsAt = 2 * RowFloats::kBytes;
+  static constexpr int kRecordBytes = kExponentsAt + RowExponents::kBytes;
+  template <class Source>
+  SKALD_HD static uint32_t part_word(const Source& source, int part, int i) {
+    uint32_t word = 0;
+    for (int n = 0; n < 4; ++n) {
+      const BytePlace at(i / 4, i % 4, n);
+      const BlockNVFP4* block = source(at.row, 0);
+      if (block) word |= uint32_t{block->scales[part * 8 + at.block]} << (8 * n);
+    }
+    return word;
+  }
+  template <class Source>
+  SKALD_HD static uint32_t record_word(const Source& source, int i) {
+    constexpr int kFloats = RowFloats::kBytes / 4;
+    if (i >= 2 * kFloats) {
+      return RowExponents::word(source, i - 2 * kFloats,
+                                [](const BlockNVFP4& block) { return block.times / block.over; });
+    }
+    const BlockNVFP4* block = source(RowFloats::row(i % kFloats), 0);
+    return f32_to_bits(!block        ? (i < kFloats ? 0.0f : 1.0f)
+                       : i < kFloats ? block->times
+                                     : block->over);
+  }
+  SKALD_HD static float number(const std::byte* part, const std::byte* record, int row, int col,
+                               float q) {
+    const auto scale = static_cast<uint8_t>(part[row % 8 * 16 + byte_place(col / 16, row / 8)]);
+    return q * nvfp4_scale(scale, RowFloats::at(record, row), RowFloats::at(record + kOverAt, row));
   }
 };
 

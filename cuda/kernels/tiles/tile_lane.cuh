@@ -33,6 +33,31 @@ __device__ inline uint32_t masked(uint32_t word, uint32_t mask, uint32_t with) {
   return result;
 }
 
+__device__ inline __half2 half2_of(uint32_t bits) {
+  return *reinterpret_cast<const __half2*>(&bits);
+}
+// Four numbers of E4M3 as f16 numbers.
+__device__ inline void e4m3_halves(uint32_t bytes, __half2 (&pairs)[2]) {
+#if __CUDA_ARCH__ >= 890
+  uint32_t bits[2];
+  asm("{.reg .b16 low, high;\n"
+      "mov.b32 {low, high}, %2;\n"
+      "cvt.rn.f16x2.e4m3x2 %0, low;\n"
+      "cvt.rn.f16x2.e4m3x2 %1, high;}"
+      : "=r"(bits[0]), "=r"(bits[1])
+      : "r"(bytes));
+  pairs[0] = half2_of(bits[0]), pairs[1] = half2_of(bits[1]);
+#else
+  // The same bits in the places of f16 are the number times 2^-8.
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    const uint32_t moved = __byte_perm(bytes, 0, i ? 0x3424 : 0x1404);
+    pairs[i] = __hmul2(half2_of(masked(moved, 0x80008000, (moved & 0x7f007f00) >> 1)),
+                       __float2half2_rn(256));
+  }
+#endif
+}
+
 // LaneCodes<C>::pairs() gives a row's two pairs of codes in 16 columns (half m of a unit):
 // registers `half` and half + 2 of the fragment. half 0 is row lane / 4, half 1 is row lane / 4 +
 // 8.
@@ -183,40 +208,37 @@ struct LaneCodes<tiles::EightBits> {
   }
 };
 
-// Codes that are floats: gives the numbers themselves. Every number of E4M3 is one of f16.
+// Codes that are floats: every number is one of f16. halves() gives the two pairs of numbers of a
+// row's 16 columns (half m of a unit); raw() gives them multiplied by kRaw, which is cheaper.
 template <>
 struct LaneCodes<tiles::E4m3Codes> : LaneCodes<tiles::EightBits> {
-  // The two pairs of 16 columns (half m of a unit) of a row.
-  __device__ void halves(int unit, int half, int m, __half2 (&pairs)[2]) const {
+  static constexpr float kRaw = 1;
+  __device__ void raw(int unit, int half, int m, __half2 (&pairs)[2]) const {
     const uint4& four = w[unit];
     e4m3_halves(m ? (half ? four.w : four.z) : (half ? four.y : four.x), pairs);
   }
+  __device__ void halves(int unit, int half, int m, __half2 (&pairs)[2]) const {
+    raw(unit, half, m, pairs);
+  }
+};
 
- private:
-  __device__ static void e4m3_halves(uint32_t bytes, __half2 (&pairs)[2]) {
-    uint32_t bits[2];
-#if __CUDA_ARCH__ >= 890
-    asm("{.reg .b16 low, high;\n"
-        "mov.b32 {low, high}, %2;\n"
-        "cvt.rn.f16x2.e4m3x2 %0, low;\n"
-        "cvt.rn.f16x2.e4m3x2 %1, high;}"
-        : "=r"(bits[0]), "=r"(bits[1])
-        : "r"(bytes));
-#else
-    // The same bits in the places of f16 are the number times 2^-8.
+// The bits of E2M1 in the places of f16 are the number times 2^-14.
+template <>
+struct LaneCodes<tiles::E2m1Codes> {
+  static constexpr float kRaw = 0x1p-14f;
+  LaneCodes<tiles::FourBits<>> low;
+  __device__ void load(const char* codes, int lane) { low.load(codes, lane); }
+  __device__ void raw(int unit, int half, int m, __half2 (&pairs)[2]) const {
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
-      const uint32_t moved = __byte_perm(bytes, 0, i ? 0x3424 : 0x1404);
-      bits[i] = (moved & 0x80008000) | (moved & 0x7f007f00) >> 1;
+      const uint32_t top = low.word(unit, half) << (12 - 4 * (2 * m + i));
+      pairs[i] = half2_of(masked(top, 0x80008000, (top & 0x70007000) >> 3));
     }
-#endif
+  }
+  __device__ void halves(int unit, int half, int m, __half2 (&pairs)[2]) const {
+    raw(unit, half, m, pairs);
 #pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      pairs[i] = *reinterpret_cast<const __half2*>(&bits[i]);
-#if __CUDA_ARCH__ < 890
-      pairs[i] = __hmul2(pairs[i], __float2half2_rn(256));
-#endif
-    }
+    for (__half2& pair : pairs) pair = __hmul2(pair, __float2half2_rn(1 / kRaw));
   }
 };
 
@@ -334,15 +356,6 @@ struct LaneScales<tiles::ExponentScales> : NoRowScales {
   }
 };
 
-template <>
-struct LaneScales<tiles::FloatScales> : NoRowScales {
-  float2 w;
-  __device__ void load(const char* part, int lane) {
-    w = *reinterpret_cast<const float2*>(part + lane / 4 * 8);
-  }
-  __device__ float scale(int, int half) const { return half ? w.y : w.x; }
-};
-
 template <int kDivisor>
 struct RowScalesOf {
   uint32_t rows;
@@ -407,6 +420,56 @@ struct LaneScales<tiles::ByteScales32<Block, kDivisor>> : RowScalesOf<kDivisor> 
     return static_cast<float>(
         static_cast<int8_t>(four >> (tiles::byte_place(b % 2, half) * 8) & 255));
   }
+};
+
+__device__ inline float2 load_floats(const char* at) {
+  return *reinterpret_cast<const float2*>(at);
+}
+
+// Scales of formats whose codes are floats. exact() is the scale with which decode() multiplies a
+// number; scale() may differ from it by rounding. A weight is also number × factor() ×
+// row_factor(), where factor() is a number of f16, exactly, times kFactor.
+template <>
+struct LaneScales<tiles::FloatScales> {
+  static constexpr float kFactor = 1;
+  float2 w;
+  __device__ void load(const char* part, int lane) { w = load_floats(part + lane / 4 * 8); }
+  __device__ void load_rows(const char*, int) {}
+  __device__ float row(int) const { return 1; }
+  __device__ float scale(int, int half) const { return half ? w.y : w.x; }
+  __device__ float exact(int b, int half) const { return scale(b, half); }
+  __device__ __half2 factor(int, int) const { return __float2half2_rn(1); }
+  __device__ float row_factor(int half) const { return scale(0, half); }
+};
+
+template <>
+struct LaneScales<tiles::E4m3Scales> {
+  // Products of factors and raw numbers of E2M1 stay in f16's range, and are exact.
+  static constexpr float kFactor = 128;
+  SixteenBytes bytes;
+  float2 times, over;
+  __device__ void load(const char* part, int lane) { bytes.w = load16(part + lane / 4 * 16); }
+  __device__ void load_rows(const char* record, int lane) {
+    times = load_floats(record + lane / 4 * 8);
+    over = load_floats(record + tiles::E4m3Scales::kOverAt + lane / 4 * 8);
+  }
+  __device__ float row(int half) const {
+    return half ? __fdividef(times.y, over.y) : __fdividef(times.x, over.x);
+  }
+  __device__ __half2 halves(int b, int half) const {
+    __half2 pairs[2];
+    e4m3_halves(bytes.four(b / 2), pairs);
+    return b % 2 ? __high2half2(pairs[half]) : __low2half2(pairs[half]);
+  }
+  __device__ float scale(int b, int half) const { return __low2float(halves(b, half)); }
+  __device__ float exact(int b, int half) const {
+    const float product = __fmul_rn(scale(b, half), half ? times.y : times.x);
+    return __fdiv_rn(product, half ? over.y : over.x);
+  }
+  __device__ __half2 factor(int b, int half) const {
+    return __hmul2(halves(b, half), __float2half2_rn(kFactor));
+  }
+  __device__ float row_factor(int half) const { return row(half); }
 };
 
 template <class F>

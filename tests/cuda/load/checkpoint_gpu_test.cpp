@@ -2,7 +2,7 @@
 #include "cuda/cuda.h"
 #include "tests/cuda/run/golden_gpu.h"
 #include "tests/models/checkpoints/checkpoint_files.h"
-#include "tests/models/checkpoints/fp8_folder.h"
+#include "tests/models/checkpoints/float_folder.h"
 
 namespace skald::test {
 
@@ -34,17 +34,18 @@ TEST_CASE("quantized checkpoints predict on a GPU what their packages' weights d
 }
 
 // One row at a time, and all at once: products of one row and of several have kernels of their own.
-TEST_CASE("a model in FP8 predicts on a GPU what its weights in float32 predict on the CPU") {
-  const auto scales = GENERATE(Fp8Scales::Matrix, Fp8Scales::Row, Fp8Scales::Block);
-  CAPTURE(text(scales));
+TEST_CASE(
+    "a model in FP8 or NVFP4 predicts on a GPU what its weights in float32 predict on the CPU") {
+  const FloatKind kind = GENERATE(from_range(std::begin(kFloatKinds), std::end(kFloatKinds)));
+  CAPTURE(text(kind));
   const std::vector<int32_t> ids = {1, 7, 30, 4, 4, 19, 47, 2, 11, 25};
-  const Fp8Folder folder(scales);
+  const FloatFolder folder(kind);
   const std::vector<float> logits =
       all_logits(*cpu::make_executor(folder.open_in_f32().model, {.exact = true}), ids);
   std::vector<std::vector<float>> expected;
   for (size_t i = 0; i < ids.size(); ++i) {
-    const auto row = logits.begin() + static_cast<int64_t>(i) * Fp8Folder::kVocab;
-    expected.emplace_back(row, row + Fp8Folder::kVocab);
+    const auto row = logits.begin() + static_cast<int64_t>(i) * FloatFolder::kVocab;
+    expected.emplace_back(row, row + FloatFolder::kVocab);
   }
   const Model model = folder.open().model;
   CHECK(mean_divergence(model, ids, expected) < 1e-3);

@@ -22,8 +22,9 @@ namespace {
 using Bytes = std::vector<uint8_t>;
 
 // An independent decoder in double precision, written from the layouts for clarity: it unpacks a
-// block into lists and multiplies them. All products in these formats are exact in f32, so that
-// only the last addition rounds, and both decoders must agree bit for bit.
+// block into lists and multiplies them. All products of integers are exact in f32, so that only the
+// last addition rounds, or the one product of a float code, and both decoders must agree bit for
+// bit.
 struct Unpacked {
   std::vector<double> scale, quant, min;  // one for each element
   double value(size_t i) const {
@@ -39,6 +40,13 @@ double f16(const Bytes& b, size_t at) {
                                : std::ldexp(1024 + (bits & 1023), exponent - 25);
   if (exponent == 31) value = bits & 1023 ? std::nan("") : INFINITY;
   return bits & 0x8000 ? -value : value;
+}
+
+double e4m3(int bits) {
+  const int exponent = bits / 8 % 16;
+  const double number =
+      exponent == 0 ? bits % 8 * 0x1p-9 : (8 + bits % 8) * std::ldexp(1.0, exponent - 10);
+  return (bits & 127) == 127 ? std::nan("") : bits < 128 ? number : -number;
 }
 
 // 2 * bytes numbers. Each run of `run` bytes gives its low nibbles, then its high ones.
@@ -188,11 +196,22 @@ std::optional<Unpacked> unpack(DType type, const Bytes& b) {
       float scale;
       std::memcpy(&scale, b.data(), sizeof scale);
       for (size_t i = 0; i < n; ++i) {
-        const int q = b[4 + i], exponent = q / 8 % 16;
-        const double number =
-            exponent == 0 ? q % 8 * 0x1p-9 : (8 + q % 8) * std::ldexp(1.0, exponent - 10);
         u.scale[i] = double{scale};
-        u.quant[i] = (q & 127) == 127 ? std::nan("") : q < 128 ? number : -number;
+        u.quant[i] = e4m3(b[4 + i]);
+      }
+      break;
+    }
+    case DType::NVFP4: {
+      float times, over;
+      std::memcpy(&times, b.data(), sizeof times);
+      std::memcpy(&over, b.data() + 4, sizeof over);
+      for (size_t i = 0; i < n; ++i) {
+        const auto group = static_cast<float>(e4m3(b[8 + i / 16]));
+        u.scale[i] = double{group * times / over};
+        const int q = b[24 + i / 2] >> (i % 2 * 4) & 15, exponent = q / 2 % 4;
+        const double number =
+            exponent == 0 ? q % 2 * 0.5 : (2 + q % 2) * std::ldexp(1.0, exponent - 2);
+        u.quant[i] = q < 8 ? number : -number;
       }
       break;
     }
