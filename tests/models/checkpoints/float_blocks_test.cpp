@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "engine/cpu/executor.h"
+#include "engine/program/shard.h"
 #include "models/convert/quant_mix.h"
 #include "models/convert/quantized.h"
 #include "tests/exported_gguf.h"
@@ -44,6 +45,20 @@ TEST_CASE("a model in FP8 or NVFP4 predicts what its weights in float32 predict"
     CHECK(largest_difference(logits_of(folder.open().model, exact), expected.data()) <
           kLogitTolerance);
   }
+}
+
+TEST_CASE("two ranks divide matrices in FP8 or NVFP4 between whole blocks") {
+  const FloatKind kind = GENERATE(FloatKind::Fp8Row, FloatKind::Fp8Block, FloatKind::Nvfp4Over);
+  CAPTURE(text(kind));
+  const FloatFolder folder(kind);
+  const std::vector<float> expected = logits_of(folder.open_in_f32().model, true);
+  const Model model = folder.open().model;
+  Model half = model;
+  half.shard = {1, 2};
+  // A head has 128 columns, so heads cannot be divided in blocks of 256.
+  CHECK(count_all_reduces(half.program()) == (folder.format() == DType::FP8 ? 2 : 1));
+  const auto group = cpu::make_group(model, {.exact = true, .threads = 1}, 2);
+  CHECK(largest_difference(all_logits(*group, kIds), expected.data()) < kLogitTolerance);
 }
 
 TEST_CASE("a number of FP8 that is none reaches the logits") {
