@@ -131,19 +131,20 @@ struct TilePart {
   __device__ void fragment(int unit, int m, uint32_t (&a)[4]) const {
     const int b = F::Scales::kCols == 16 ? unit * 2 + m : unit;
     if constexpr (F::kFloats) {
-      floats(unit, m, a,
-             [&](int half) { return part.scales.row(half) * part.scales.scale(b, half); });
+      floats(unit, m, a, [&](int half) {
+        return part.scales.row(half) * part.scales.scale(b, half) * kNumberUnit<F>;
+      });
     } else {
       products(unit, m, b, a);
     }
   }
-  // Codes that are floats, times a factor of each row.
+  // Raw numbers of codes that are floats, times a factor of each row.
   template <class Factor>
   __device__ void floats(int unit, int m, uint32_t (&a)[4], const Factor& factor) const {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       __half2 two[2];
-      part.codes.halves(unit, half, m, two);
+      part.codes.raw(unit, half, m, two);
 #pragma unroll
       for (int p = 0; p < 2; ++p) {
         const float2 pair = __half22float2(two[p]);
@@ -183,7 +184,7 @@ struct TilePart {
   static constexpr int kTotals = kBias == 0 && !F::kHasMin ? 0 : kWhole ? 1 : 2;
 
   // Codes below 128 plus 128: the low bits of the bf16 number 128. Codes of 8 bits minus 128. Codes
-  // that are floats as they are.
+  // that are floats: raw numbers.
   __device__ void numbers(int unit, int m, uint32_t (&a)[4]) const {
     if constexpr (F::kFloats) {
       floats(unit, m, a, [](int) { return 1.0f; });
@@ -243,7 +244,7 @@ struct TilePart {
         if constexpr (kTotals > 0) total = totals(unit, kWhole ? 0 : m);
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
-          const float scale = part.scales.row(half) * part.scales.scale(b, half);
+          const float scale = part.scales.row(half) * part.scales.scale(b, half) * kNumberUnit<F>;
           float& first = sums[2 * half];
           float& second = sums[2 * half + 1];
           first = fmaf(scale, products[2 * half], first);

@@ -14,19 +14,16 @@ namespace skald::cuda {
 // same sums.
 template <class F>
 struct FloatRow {
-  static constexpr bool kFactors = F::Scales::kCols == 16;
-  // Factors leave no registers for inputs of the next part.
-  static constexpr bool kLoadsAhead = !kFactors, kAsksForSet = false;
+  static constexpr bool kLoadsAhead = true, kAsksForSet = false;
   static constexpr int kStep = kTileParts<F> * kFloatPartBytes;
-  static constexpr float kUnit =
-      1 / (LaneCodesOf<F>::kRaw * LaneScales<typename F::Scales>::kFactor);
+  static constexpr bool kGroups = F::Scales::kCols == 16;  // 16 columns have a scale of their own
 
   using Weights = LanePart<F>;
 
   int lane;
   int first_record;         // offset in a tile of the warp's first part
   const char *base, *kept;  // the lane's digits for the row's first part, and for a tile's
-  float totals[2] = {};
+  float totals[2] = {}, sums[2] = {};
 
   // The warp has kWarpParts parts of each tile, from `first_part` on.
   __device__ FloatRow(const Activations& a, int first_part)
@@ -40,9 +37,14 @@ struct FloatRow {
 
   // Loads the i-th of the warp's parts of the tile at `slot`.
   __device__ void load(Weights& weights, const char* slot, int i) const {
-    weights.load(slot + first_record + i / F::kParts * F::kRecordBytes, i % F::kParts, lane);
+    const char* record = slot + first_record + i / F::kParts * F::kRecordBytes;
+    const int part = i % F::kParts;
+    weights.codes.load(record + part * F::Codes::kBytes, lane);
+    weights.scales.load(record + F::kScalesAt + part * F::Scales::kPartBytes, lane);
+    if (ends_record(i)) weights.scales.load_rows(record + F::kRowsAt, lane);
   }
 
+  // Parts of a record have the same power of two.
   struct Inputs {
     uint4 digits[tiles::kUnits];
     float scale;
@@ -55,11 +57,11 @@ struct FloatRow {
     }
     // `digits` begins at the lane's own place.
     const int own = lane / 4 % 2 * FloatPart::kDigit + lane % 4 * 16;
-    in.scale = __uint_as_float(load4(digits - own + FloatPart::kScaleAt));
+    if (ends_record(i)) in.scale = __uint_as_float(load4(digits - own + FloatPart::kScaleAt));
   }
 
-  __device__ void multiply(const Weights& weights, const Inputs& in, int) {
-    float sums[2][4] = {};  // two chains of products, by turns
+  __device__ void multiply(const Weights& weights, const Inputs& in, int i) {
+    float products[2][4] = {};  // two chains of products, by turns
 #pragma unroll
     for (int unit = 0; unit < tiles::kUnits; ++unit) {
 #pragma unroll
@@ -69,22 +71,27 @@ struct FloatRow {
         for (int half = 0; half < 2; ++half) {
           __half2 pairs[2];
           weights.codes.raw(unit, half, m, pairs);
-          if constexpr (kFactors) {
-            const __half2 factor = weights.scales.factor(unit * 2 + m, half);
-            pairs[0] = __hmul2(pairs[0], factor), pairs[1] = __hmul2(pairs[1], factor);
+          if constexpr (kGroups) {
+            const __half2 scale = weights.scales.halves(unit * 2 + m, half);
+            pairs[0] = __hmul2(pairs[0], scale), pairs[1] = __hmul2(pairs[1], scale);
           }
           rows[half] = *reinterpret_cast<const uint32_t*>(&pairs[0]);
           rows[half + 2] = *reinterpret_cast<const uint32_t*>(&pairs[1]);
         }
         const uint4& four = in.digits[unit];
-        mma(Half(), sums[m], rows, m ? four.z : four.x, m ? four.w : four.y);
+        mma(Half(), products[m], rows, m ? four.z : four.x, m ? four.w : four.y);
       }
     }
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const float sum =
-          (sums[0][half * 2] + sums[1][half * 2]) + (sums[0][half * 2 + 1] + sums[1][half * 2 + 1]);
-      totals[half] = fmaf(weights.scales.row_factor(half) * kUnit, in.scale * sum, totals[half]);
+      const auto both = [&](int digit) {
+        return products[0][half * 2 + digit] + products[1][half * 2 + digit];
+      };
+      sums[half] += both(0) + both(1);
+      if (!ends_record(i)) continue;
+      const float scale = weights.scales.row(half) * kNumberUnit<F>;
+      totals[half] = fmaf(scale, in.scale * sums[half], totals[half]);
+      sums[half] = 0;
     }
   }
 
@@ -97,6 +104,9 @@ struct FloatRow {
     }
   }
   static __device__ float added_up(const float4& row) { return row.x; }
+
+ private:
+  __device__ static constexpr bool ends_record(int i) { return (i + 1) % F::kParts == 0; }
 };
 
 }  // namespace skald::cuda

@@ -312,9 +312,32 @@ struct EightBits {
 struct E4m3Codes : EightBits {
   SKALD_HD static float number(int code) { return e4m3_to_f32(static_cast<uint8_t>(code)); }
 };
-struct E2m1Codes : Codes1<FourBits<>> {
-  static constexpr int kOddScale = 1;
+// Their places in memory are those of FourBits. A byte has a code of a unit's first 16 columns
+// (near) and one of its last 16 (far). The bits of `near` lie where E4M3 has them: the sign in bit
+// 7, the other three from bit 2 on. So do those of `far` after one shift, but for one that finds no
+// place: the sign in bit 5, bits 0 and 1 of the code in their places, bit 2 in bit 6.
+struct E2m1Codes {
+  static constexpr int kBytes = 1024, kOddScale = 1;
   SKALD_HD static float number(int code) { return e2m1_to_f32(code); }
+  template <class Code>
+  SKALD_HD static uint32_t word(const Code& code, int i) {
+    const LaneWord at(i / 4 % 32, i / 128 * 2 + i % 4 / 2, i % 2);
+    uint32_t word = 0;
+    for (int n = 0; n < 4; ++n) {
+      const auto near = static_cast<uint32_t>(code(at.row, at.col(n / 2, n % 2)));
+      const auto far = static_cast<uint32_t>(code(at.row, at.col(n / 2 + 2, n % 2)));
+      word |= ((near & 8) << 4 | (near & 7) << 2 | (far & 8) << 2 | (far & 4) << 4 | (far & 3))
+              << (8 * n);
+    }
+    return word;
+  }
+  SKALD_HD static int at(const std::byte* codes, int row, int col) {
+    const CodePlace p(row, col);
+    const int i = (p.unit / 2 * 32 + p.lane) * 4 + p.unit % 2 * 2 + p.half;
+    const auto byte = static_cast<int>(load_word(codes, i) >> (8 * (p.pair % 2 * 2 + p.i)) & 255);
+    if (p.pair < 2) return (byte >> 4 & 8) | (byte >> 2 & 7);
+    return (byte >> 2 & 8) | (byte >> 4 & 4) | (byte & 3);
+  }
 };
 
 }  // namespace skald::tiles

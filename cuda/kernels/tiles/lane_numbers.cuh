@@ -39,9 +39,10 @@ struct LaneNumbers {
     if constexpr (F::kHasMin) less = __fmul_rn(part.scales.row_min(half), mins.min(b, half));
     if constexpr (F::kFloats) {
       __half2 pairs[2];
-      part.codes.halves(unit, half, m, pairs);
+      part.codes.raw(unit, half, m, pairs);
       const float2 near = __half22float2(pairs[0]), far = __half22float2(pairs[1]);
-      const float exact = part.scales.exact(b, half);
+      // A power of two more or less does not change what is rounded.
+      const float exact = part.scales.exact(b, half) * kNumberUnit<F>;
       return {two(T(), __fmul_rn(exact, near.x), __fmul_rn(exact, near.y)),
               two(T(), __fmul_rn(exact, far.x), __fmul_rn(exact, far.y))};
     } else {

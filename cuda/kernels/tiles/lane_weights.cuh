@@ -109,10 +109,11 @@ struct HalfScales<tiles::ExponentScales> {
   }
 };
 
-// For formats whose codes are floats: the scales divided by the row's power of two, which
-// row_unit() gives. kMore: the exponent of the largest scale of 16 columns.
-template <class S, int kMore>
+// For formats whose codes are floats: the scales of raw numbers, divided by the row's power of two,
+// which row_unit() gives. kMore: the exponent of the largest scale() that there can be.
+template <class F, int kMore>
 struct HalfFloatScales {
+  using S = typename F::Scales;
   LaneScales<S> scales;
   __half2 rows[2];
   __device__ void load(const char* part, const char* record, int lane) {
@@ -120,8 +121,8 @@ struct HalfFloatScales {
     scales.load_rows(record, lane);
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const uint32_t down = 254 - exponent(record, lane, half);
-      rows[half] = __float2half2_rn(scales.row_factor(half) * __uint_as_float(down << 23));
+      const float down = __uint_as_float((254 - exponent(record, lane, half)) << 23);
+      rows[half] = __float2half2_rn(scales.row(half) * down * kNumberUnit<F>);
     }
   }
   __device__ __half2 scale(int b, int half) const {
@@ -142,9 +143,9 @@ struct HalfFloatScales {
   }
 };
 template <>
-struct HalfScales<tiles::FloatScales> : HalfFloatScales<tiles::FloatScales, 0> {};
+struct HalfScales<tiles::FloatScales> : HalfFloatScales<tiles::FP8, 0> {};
 template <>
-struct HalfScales<tiles::E4m3Scales> : HalfFloatScales<tiles::E4m3Scales, 9> {};
+struct HalfScales<tiles::E4m3Scales> : HalfFloatScales<tiles::NVFP4, 9> {};
 
 struct HalfRowScales {
   uint32_t rows;
@@ -307,7 +308,7 @@ struct LaneWeights {
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         __half2 numbers[2];
-        codes.halves(unit, half, m, numbers);
+        codes.raw(unit, half, m, numbers);
         a[half] = as_bits(__hmul2(numbers[0], scales.scale(b, half)));
         a[half + 2] = as_bits(__hmul2(numbers[1], scales.scale(b, half)));
       }

@@ -208,8 +208,8 @@ struct LaneCodes<tiles::EightBits> {
   }
 };
 
-// Codes that are floats: every number is one of f16. halves() gives the two pairs of numbers of a
-// row's 16 columns (half m of a unit); raw() gives them multiplied by kRaw, which is cheaper.
+// Codes that are floats: raw() gives the two pairs of numbers of a row's 16 columns (half m of a
+// unit) times kRaw, as f16 numbers, exactly.
 template <>
 struct LaneCodes<tiles::E4m3Codes> : LaneCodes<tiles::EightBits> {
   static constexpr float kRaw = 1;
@@ -217,28 +217,18 @@ struct LaneCodes<tiles::E4m3Codes> : LaneCodes<tiles::EightBits> {
     const uint4& four = w[unit];
     e4m3_halves(m ? (half ? four.w : four.z) : (half ? four.y : four.x), pairs);
   }
-  __device__ void halves(int unit, int half, int m, __half2 (&pairs)[2]) const {
-    raw(unit, half, m, pairs);
-  }
 };
 
-// The bits of E2M1 in the places of f16 are the number times 2^-14.
+// The bits of E2M1 in the places of E4M3 are the number times 2^-6.
 template <>
 struct LaneCodes<tiles::E2m1Codes> {
-  static constexpr float kRaw = 0x1p-14f;
-  LaneCodes<tiles::FourBits<>> low;
-  __device__ void load(const char* codes, int lane) { low.load(codes, lane); }
+  static constexpr float kRaw = 0x1p-6f;
+  LaneCodes<tiles::FourBits<>> bytes;
+  __device__ void load(const char* codes, int lane) { bytes.load(codes, lane); }
   __device__ void raw(int unit, int half, int m, __half2 (&pairs)[2]) const {
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      const uint32_t top = low.word(unit, half) << (12 - 4 * (2 * m + i));
-      pairs[i] = half2_of(masked(top, 0x80008000, (top & 0x70007000) >> 3));
-    }
-  }
-  __device__ void halves(int unit, int half, int m, __half2 (&pairs)[2]) const {
-    raw(unit, half, m, pairs);
-#pragma unroll
-    for (__half2& pair : pairs) pair = __hmul2(pair, __float2half2_rn(1 / kRaw));
+    const uint32_t word = bytes.word(unit, half);
+    e4m3_halves(m == 0 ? word & 0x9c9c9c9c : masked(word << 2, 0x8c8c8c8c, word >> 2 & 0x10101010),
+                pairs);
   }
 };
 
@@ -435,17 +425,13 @@ struct LaneScales<tiles::FloatScales> {
   float2 w;
   __device__ void load(const char* part, int lane) { w = load_floats(part + lane / 4 * 8); }
   __device__ void load_rows(const char*, int) {}
-  __device__ float row(int) const { return 1; }
-  __device__ float scale(int, int half) const { return half ? w.y : w.x; }
-  __device__ float exact(int b, int half) const { return scale(b, half); }
-  __device__ __half2 factor(int, int) const { return __float2half2_rn(1); }
-  __device__ float row_factor(int half) const { return scale(0, half); }
+  __device__ float row(int half) const { return half ? w.y : w.x; }
+  __device__ float scale(int, int) const { return 1; }
+  __device__ float exact(int, int half) const { return row(half); }
 };
 
 template <>
 struct LaneScales<tiles::E4m3Scales> {
-  // Products of factors and raw numbers of E2M1 stay in f16's range, and are exact.
-  static constexpr float kFactor = 128;
   SixteenBytes bytes;
   float2 times, over;
   __device__ void load(const char* part, int lane) { bytes.w = load16(part + lane / 4 * 16); }
@@ -453,8 +439,10 @@ struct LaneScales<tiles::E4m3Scales> {
     times = load_floats(record + lane / 4 * 8);
     over = load_floats(record + tiles::E4m3Scales::kOverAt + lane / 4 * 8);
   }
+  // Zeros beyond the matrix are no scales.
   __device__ float row(int half) const {
-    return half ? __fdividef(times.y, over.y) : __fdividef(times.x, over.x);
+    const float divisor = half ? over.y : over.x;
+    return divisor == 0 ? 0 : __fdividef(half ? times.y : times.x, divisor);
   }
   __device__ __half2 halves(int b, int half) const {
     __half2 pairs[2];
@@ -466,10 +454,6 @@ struct LaneScales<tiles::E4m3Scales> {
     const float product = __fmul_rn(scale(b, half), half ? times.y : times.x);
     return __fdiv_rn(product, half ? over.y : over.x);
   }
-  __device__ __half2 factor(int b, int half) const {
-    return __hmul2(halves(b, half), __float2half2_rn(kFactor));
-  }
-  __device__ float row_factor(int half) const { return row(half); }
 };
 
 template <class F>
@@ -490,6 +474,12 @@ __device__ void load_codes(LaneCodesOf<F>& codes, const char* record, int part, 
   codes.load(record + part * F::Codes::kBytes, lane);
   if constexpr (F::kTableInRecord) codes.load_table(record + F::kTableAt);
 }
+
+// Numbers of codes that are floats are raw() times this.
+template <class F>
+inline constexpr float kNumberUnit = 1;
+template <class F>
+requires F::kFloats inline constexpr float kNumberUnit<F> = 1 / LaneCodesOf<F>::kRaw;
 
 // A lane's share of one part of format F.
 template <class F>

@@ -165,9 +165,9 @@ class FloatFolder {
                              {"torch_dtype", "float32"}};
     config.update(more);
     TempFolder temp;
-    temp.write("m/config.json", config.dump());
-    temp.write("m/model.safetensors", safetensors(tensors.header.dump(), tensors.data));
-    return open_model(temp.path() / "m");  // has mapped the file
+    temp.write("config.json", config.dump());
+    temp.write("model.safetensors", safetensors(tensors.header.dump(), tensors.data));
+    return open_model(temp.path());  // has mapped the file
   }
 
   FloatKind kind_;
