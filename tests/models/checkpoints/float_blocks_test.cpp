@@ -15,7 +15,7 @@ namespace {
 const std::vector<int32_t> kIds = {1, 7, 30, 4, 4, 19, 47, 2, 11, 25};
 
 std::vector<float> logits_of(const Model& model, bool exact) {
-  const auto executor = cpu::make_executor(model, {.exact = exact, .threads = 1});
+  const auto executor = cpu::make_executor(made_model(model, {}), {.exact = exact, .threads = 1});
   return all_logits(*executor, kIds);
 }
 
@@ -52,7 +52,7 @@ TEST_CASE("two ranks divide matrices in FP8 or NVFP4 between whole blocks") {
   CAPTURE(text(kind));
   const FloatFolder folder(kind);
   const std::vector<float> expected = logits_of(folder.open_in_f32().model, true);
-  const Model model = folder.open().model;
+  const Model model = made_model(folder.open().model, {});
   Model half = model;
   half.shard = {1, 2};
   // A head has 128 columns, so heads cannot be divided in blocks of 256.
@@ -79,7 +79,7 @@ TEST_CASE("FP8 and NVFP4 become other formats, and a GGUF, which has neither") {
   const std::vector<float> expected = logits_of(folder.open_in_f32().model, true);
   const Model q8 = quantized_model(opened.model, find_quant_mix("q8_0"));
   CHECK(q8.weights->find("blk.0.attn_q.weight")->view.type == DType::Q8_0);
-  CHECK(largest_difference(logits_of(made_model(q8, {}), true), expected.data()) < 0.2);
+  CHECK(largest_difference(logits_of(q8, true), expected.data()) < 0.2);
   TempFolder temp;
   const OpenedModel gguf = open_model(temp.write("m.gguf", gguf_bytes(opened, DType::F32)));
   CHECK(largest_difference(logits_of(gguf.model, true), expected.data()) < kLogitTolerance);

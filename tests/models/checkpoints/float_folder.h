@@ -48,7 +48,7 @@ class FloatFolder {
 
   DType format() const { return is_fp8() ? DType::FP8 : DType::NVFP4; }
   OpenedModel open() const { return open(quantized_, quantization()); }
-  OpenedModel open_in_f32() const { return open(f32_, {}); }
+  OpenedModel open_in_f32() const { return open(f32_, nlohmann::json::object()); }
 
  private:
   struct Tensors {
