@@ -47,8 +47,8 @@ class FloatFolder {
   }
 
   DType format() const { return is_fp8() ? DType::FP8 : DType::NVFP4; }
-  OpenedModel open() const { return open(quantized_, quantization()); }
-  OpenedModel open_in_f32() const { return open(f32_, nlohmann::json::object()); }
+  OpenedModel open() const { return open(quantized_folder_, quantized_, quantization()); }
+  OpenedModel open_in_f32() const { return open(f32_folder_, f32_, nlohmann::json::object()); }
 
  private:
   struct Tensors {
@@ -120,7 +120,7 @@ class FloatFolder {
 
   Floats add_nvfp4(const std::string& module, int64_t rows, int64_t cols, bool damaged) {
     const bool over = kind_ == FloatKind::Nvfp4Over;
-    const float matrix = over ? 997 * spread() : 1e-3F * spread();
+    const float matrix = over ? 4999 * spread() : 2e-4F * spread();
     const Bytes codes = random_bytes(rows * cols / 2);
     Bytes groups = random_bytes(rows * cols / kGroup);
     for (uint8_t& group : groups) group = static_cast<uint8_t>(0x60 + group % 24);  // 32 to 240
@@ -147,7 +147,8 @@ class FloatFolder {
     return {{"quantization_config", config.at("quantization_config")}};
   }
 
-  static OpenedModel open(const Tensors& tensors, const nlohmann::json& more) {
+  static OpenedModel open(const TempFolder& folder, const Tensors& tensors,
+                          const nlohmann::json& more) {
     nlohmann::json config = {{"architectures", {"LlamaForCausalLM"}},
                              {"model_type", "llama"},
                              {"vocab_size", kVocab},
@@ -164,10 +165,9 @@ class FloatFolder {
                              {"tie_word_embeddings", false},
                              {"torch_dtype", "float32"}};
     config.update(more);
-    TempFolder temp;
-    temp.write("config.json", config.dump());
-    temp.write("model.safetensors", safetensors(tensors.header.dump(), tensors.data));
-    return open_model(temp.path());  // has mapped the file
+    folder.write("config.json", config.dump());
+    folder.write("model.safetensors", safetensors(tensors.header.dump(), tensors.data));
+    return open_model(folder.path());
   }
 
   FloatKind kind_;
@@ -175,6 +175,7 @@ class FloatFolder {
   std::mt19937 random_{17};
   std::uniform_real_distribution<float> unit_{-1, 1};
   Tensors quantized_, f32_;
+  TempFolder quantized_folder_, f32_folder_;
 };
 
 }  // namespace skald::test
