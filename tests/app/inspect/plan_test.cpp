@@ -235,6 +235,38 @@ TEST_CASE("plan --gpu plans for a GPU of another machine") {
   CHECK(has(none.out, "           with no other type either\n"));
 }
 
+TEST_CASE("plan --tp counts what one of several GPUs holds") {
+  // Llama 3.1 70B: matrices of a layer, which ranks divide; and a matrix of the vocabulary.
+  constexpr int64_t kLayers = 80, kDim = 8192, kHidden = 28672, kKeys = 1024, kVocab = 128256;
+  constexpr int64_t kLayer = 2 * kDim * kDim + 2 * kKeys * kDim + 3 * kHidden * kDim;
+  constexpr int64_t kVocabulary = kVocab * kDim;
+  // Keys and values of a token's eight heads, in 16 bits.
+  constexpr int64_t kToken = 2 * kKeys * 2 * kLayers;
+  const auto planned = [](int ranks, const char* shape, const char* type) {
+    return plan_json({"--shape", shape, "--type", type, "--gpu", "sm_90:132:80G", "--tp",
+                      std::to_string(ranks)});
+  };
+  for (const int ranks : {2, 3, 4, 8, 16}) {
+    CAPTURE(ranks);
+    const Json plan = planned(ranks, "llama-3.1-70b", "bf16");
+    CHECK(plan["fits"] == true);
+    // Each GPU has the embedding, and its part of the head. Some of 16 share keys and values; of
+    // three the first has the larger part of what cannot be divided evenly.
+    const int shared = ranks == 16 ? 2 : 1;
+    const double keys = 2.0 * kKeys * kDim * (shared - 1) / ranks;
+    const double weights =
+        2 * (kVocabulary + kLayers * (double{kLayer} / ranks + keys) + double{kVocabulary} / ranks);
+    CHECK(part(plan, "weights") / 1e9 == Approx(weights / 1e9).epsilon(ranks == 3 ? 0.05 : 0.002));
+    const int64_t heads = ranks == 3 ? 3 : ranks == 16 ? 1 : 8 / ranks;
+    const int64_t context = plan["context"];
+    CHECK(part(plan, "cache") == context * kToken * heads / 8);
+    CHECK(part(plan, "exchange with other GPUs") > 0);
+  }
+  // 405 billion weights of 8.5 bits are too many for four such GPUs.
+  CHECK(planned(8, "llama-3.1-405b", "q8_0")["mapped_bytes"] == 0);
+  CHECK(planned(4, "llama-3.1-405b", "q8_0")["mapped_bytes"] > 0);
+}
+
 TEST_CASE("where nothing fits in memory, plan names the types that fit with weights on the host") {
   const std::vector<std::string> arguments = {"--shape", "llama-3.1-70b", "--type",
                                               "bf16",    "--gpu",         "sm_90:132:24G:64G"};
