@@ -263,8 +263,8 @@ TEST_CASE("plan --tp counts what one of several GPUs holds") {
     CHECK(part(plan, "exchange with other GPUs") > 0);
   }
   // 405 billion weights of 8.5 bits are too many for four such GPUs.
-  CHECK(planned(8, "llama-3.1-405b", "q8_0")["mapped_bytes"] == 0);
-  CHECK(planned(4, "llama-3.1-405b", "q8_0")["mapped_bytes"] > 0);
+  CHECK(planned(8, "llama-3.1-405b", "q8_0")["host_bytes"] == 0);
+  CHECK(planned(4, "llama-3.1-405b", "q8_0")["host_bytes"] > 0);
 }
 
 TEST_CASE("where nothing fits in memory, plan names the types that fit with weights on the host") {
