@@ -218,7 +218,7 @@ TEST_CASE("a quantized matrix is not merged") {
   matrix.up.resize(static_cast<size_t>(base->view.rows));
   adapters->front().matrices.push_back(std::move(matrix));
   CHECK(has(error_text([&] { merged_model(opened.model, adapters); }, Exit::Usage),
-            "16- and 32-bit weights"));
+            "weights that are floats"));
 }
 
 }  // namespace

@@ -1,8 +1,10 @@
 // Checkpoints in FP8 and NVFP4 whose rows are whole blocks keep their bits.
 #include <cmath>
 
+#include "engine/base/half.h"
 #include "engine/cpu/executor.h"
 #include "engine/program/shard.h"
+#include "models/adapters/load.h"
 #include "models/convert/quant_mix.h"
 #include "models/convert/quantized.h"
 #include "tests/exported_gguf.h"
@@ -69,6 +71,26 @@ TEST_CASE("a number of FP8 that is none reaches the logits") {
     const std::vector<float> logits = logits_of(folder.open().model, exact);
     CHECK(std::any_of(logits.begin(), logits.end(), [](float x) { return std::isnan(x); }));
   }
+}
+
+TEST_CASE("an adapter is merged into FP8 and NVFP4, and the sum is in bf16") {
+  const FloatKind kind = GENERATE(FloatKind::Fp8Row, FloatKind::Nvfp4Times);
+  CAPTURE(text(kind));
+  const FloatFolder folder(kind);
+  const OpenedModel opened = folder.open();
+  const std::string name = "blk.0.ffn_down.weight";
+  const Tensor& base = *opened.model.weights->find(name);
+  const auto adapters = std::make_shared<Adapters>(1);
+  AdapterMatrix matrix{name, 1, {}, {}, "adapter"};
+  matrix.down.assign(static_cast<size_t>(base.view.cols), 0.5F);
+  matrix.up.assign(static_cast<size_t>(base.view.rows), 0.25F);
+  adapters->front().matrices.push_back(std::move(matrix));
+  const Model model = merged_model(opened.model, adapters);
+  const Tensor& merged = *model.weights->find(name);
+  CHECK(skald::name(merged.view.type) == skald::name(DType::BF16));
+  std::vector<float> expected = decoded(base);
+  for (float& weight : expected) weight = bf16_to_f32(f32_to_bf16(weight + 0.125F));
+  CHECK((decoded(merged) == expected));
 }
 
 TEST_CASE("FP8 and NVFP4 become other formats, and a GGUF, which has neither") {
