@@ -23,9 +23,15 @@ bool is_separator(char c) { return c == '-' || c == '.' || c == '/' || c == ' ';
 
 std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
+// True for the types that a GGUF can have: not for skald's own FP8 and NVFP4.
+bool is_gguf_type(std::string_view word) {
+  const std::optional<DType> type = dtype_from_name(word);
+  return type && info(*type).gguf_id != kNoGgufId;
+}
+
 // "MXFP4", "MXFP4_MOE", "Q4_0"
 bool starts_type_of_table(std::string_view word) {
-  return word == kHalf || dtype_from_name(word) || dtype_from_name(word.substr(0, word.find('_')));
+  return word == kHalf || is_gguf_type(word) || is_gguf_type(word.substr(0, word.find('_')));
 }
 
 bool starts_type(std::string_view word) {
@@ -161,7 +167,7 @@ bool is_readable_type(std::string_view type) {
     const std::string_view base = type.substr(0, type.size() - mix.size());
     // IQ3_M consists of IQ3_S and types of four bits, IQ3_XS of IQ3_XXS and IQ3_S, IQ2_M of IQ2_S
     // and wider types.
-    if (dtype_from_name(base) || dtype_from_name(concat(base, "_S"))) return true;
+    if (is_gguf_type(base) || is_gguf_type(concat(base, "_S"))) return true;
   }
   return false;
 }

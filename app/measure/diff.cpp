@@ -138,14 +138,19 @@ double usual_tolerance(const Setting& a, const Setting& b, const Program& progra
       return std::any_of(program.weights.begin(), program.weights.end(),
                          [&](const Weight& weight) { return weight.view.type == type; });
     };
-    return has(DType::BF16) ? 0.05 : has(DType::F16) ? 0.01 : 1e-3;
+    // A GPU multiplies blocks of floats by activations in bf16.
+    const bool floats =
+        std::any_of(program.weights.begin(), program.weights.end(), [](const Weight& weight) {
+          return has_float_weights(weight.view.type) && info(weight.view.type).block_elems > 1;
+        });
+    return floats || has(DType::BF16) ? 0.05 : has(DType::F16) ? 0.01 : 1e-3;
   }
   const auto rounds = [](const Setting& setting) {
     return setting.kernels == cpu::KernelSet::Fast && !setting.options.exact;
   };
   const bool blocks =
       std::any_of(program.weights.begin(), program.weights.end(),
-                  [](const Weight& weight) { return info(weight.view.type).block_elems > 1; });
+                  [](const Weight& weight) { return !has_float_weights(weight.view.type); });
   return blocks && rounds(a) != rounds(b) ? 0.05 : 1e-3;
 }
 

@@ -61,7 +61,8 @@ void add_lora_flags(Command& command, LoraFlags& flags) {
       .check(not_empty())
       .repeatable()
       .group(kChangesOutput);
-  command.flag("--lora-merge", flags.merge, "Merge --lora into 16- or 32-bit weights while loading")
+  command
+      .flag("--lora-merge", flags.merge, "Merge --lora into weights that are floats while loading")
       .group(kChangesOutput);
 }
 

@@ -11,14 +11,23 @@
 namespace skald {
 namespace {
 
-// The type of a merged matrix: no blocks are made.
-DType merged_type(DType base) { return info(base).block_elems > 1 ? DType::BF16 : base; }
+// The type of a model's plain matrices, such as the embedding.
+DType plain_type(const WeightFile& weights) {
+  for (const Tensor& tensor : weights.tensors()) {
+    if (tensor.view.rows > 1 && info(tensor.view.type).block_elems == 1) return tensor.view.type;
+  }
+  return DType::BF16;
+}
 
-// The rows of W + up · down, computed in float64 and rounded once to merged_type() of W's.
+// The rows of W + up · down, computed in float64 and rounded once to `type`.
 class MergedRows final : public RowReader {
  public:
-  MergedRows(const Tensor& tensor, const std::vector<const AdapterMatrix*>& changes)
-      : name_(tensor.name), file_(tensor.file), base_(tensor.view), changes_(changes) {}
+  MergedRows(const Tensor& tensor, const std::vector<const AdapterMatrix*>& changes, DType type)
+      : name_(tensor.name),
+        file_(tensor.file),
+        base_(tensor.view),
+        changes_(changes),
+        type_(type) {}
 
   void read_row(int64_t row, std::byte* out) const override {
     const auto cols = static_cast<size_t>(base_.cols);
@@ -35,22 +44,24 @@ class MergedRows final : public RowReader {
       }
     }
     for (size_t col = 0; col < cols; ++col) numbers[col] = static_cast<float>(sums[col]);
-    const DType type = merged_type(base_.type);
-    const int64_t unfit = first_unfit(numbers.data(), base_.cols, type);
-    if (unfit >= 0) fail_unfit(file_, name_, row, numbers[static_cast<size_t>(unfit)], type);
-    info(type).encode_row(numbers.data(), out, base_.cols, nullptr);
+    const int64_t unfit = first_unfit(numbers.data(), base_.cols, type_);
+    if (unfit >= 0) fail_unfit(file_, name_, row, numbers[static_cast<size_t>(unfit)], type_);
+    info(type_).encode_row(numbers.data(), out, base_.cols, nullptr);
   }
 
  private:
   std::string name_, file_;
   TensorView base_;
   std::vector<const AdapterMatrix*> changes_;
+  DType type_;
 };
 
 class MergedWeights final : public DescribedWeights {
  public:
   MergedWeights(const Model& model, std::shared_ptr<const Adapters> adapters)
-      : DescribedWeights(model.weights->path(), model.weights), adapters_(std::move(adapters)) {
+      : DescribedWeights(model.weights->path(), model.weights),
+        adapters_(std::move(adapters)),
+        plain_(plain_type(*model.weights)) {
     for (Tensor tensor : source().tensors()) {
       std::vector<const AdapterMatrix*> changes;
       for (const Adapter& adapter : *adapters_) {
@@ -72,8 +83,10 @@ class MergedWeights final : public DescribedWeights {
            "; adapters are merged into weights that are floats; leave out "
            "--lora-merge");
     }
-    readers_.push_back(std::make_unique<MergedRows>(tensor, changes));
-    view.type = merged_type(view.type);
+    // No blocks are made of sums.
+    const DType type = info(view.type).block_elems > 1 ? plain_ : view.type;
+    readers_.push_back(std::make_unique<MergedRows>(tensor, changes, type));
+    view.type = type;
     view.data = nullptr;
     view.reader = readers_.back().get();
     view.first_row = 0;
@@ -81,6 +94,7 @@ class MergedWeights final : public DescribedWeights {
   }
 
   std::shared_ptr<const Adapters> adapters_;
+  DType plain_;
   std::vector<std::unique_ptr<RowReader>> readers_;
 };
 

@@ -82,13 +82,13 @@ QuantizedMatrix make_nvfp4(const Parts& parts, const Part& codes, std::string_vi
   const bool scalar = matrix && matrix->shape.empty();
   const Part& one = scalar ? parts.get(of_matrix, {"F32"}, {}) : parts.get(of_matrix, {"F32"}, {1});
   const Nvfp4Rows::Scales scales{Numbers(groups), Numbers(one).at(0), divides};
+  QuantizedMatrix made{
+      .rows = rows, .cols = cols, .floats = std::make_unique<Nvfp4Rows>(codes, scales)};
   if (cols % BlockNVFP4::kElems == 0) {
-    return {.rows = rows,
-            .cols = cols,
-            .blocks = std::make_unique<Nvfp4Blocks>(codes, groups, scales),
-            .block_type = DType::NVFP4};
+    made.blocks = std::make_unique<Nvfp4Blocks>(codes, groups, scales);
+    made.block_type = DType::NVFP4;
   }
-  return {.rows = rows, .cols = cols, .floats = std::make_unique<Nvfp4Rows>(codes, scales)};
+  return made;
 }
 
 class Mxfp4Rows final : public RowReader {

@@ -49,9 +49,8 @@ class Fp8Rows final : public FloatRows {
     const std::array<float, 256>& numbers = e4m3_numbers();
     const int64_t cols = std::ssize(out);
     const std::byte* from = codes_.data() + row * cols;
-    int64_t at = row / places_.block_rows * places_.row_step;
-    for (int64_t first = 0; first < cols; first += places_.block_cols, at += places_.col_step) {
-      const float scale = scales_.at(at);
+    for (int64_t first = 0; first < cols; first += places_.block_cols) {
+      const float scale = scales_.at(places_.at(row, first));
       const int64_t end = std::min(cols, first + places_.block_cols);
       for (int64_t i = first; i < end; ++i) {
         out[static_cast<size_t>(i)] = numbers[static_cast<uint8_t>(from[i])] * scale;
@@ -130,15 +129,14 @@ QuantizedMatrix fp8_matrix(const Parts& parts, const QuantMethod& method) {
   }
   const Part& scales = inverse ? *inverse : *other;
   const ScalePlaces places = places_of(scales, rows, cols, method);
+  QuantizedMatrix matrix{.rows = rows,
+                         .cols = cols,
+                         .floats = std::make_unique<Fp8Rows>(codes, Numbers(scales), places)};
   if (places.fits_blocks(cols)) {
-    return {.rows = rows,
-            .cols = cols,
-            .blocks = std::make_unique<Fp8Blocks>(codes, Numbers(scales), places),
-            .block_type = DType::FP8};
+    matrix.blocks = std::make_unique<Fp8Blocks>(codes, Numbers(scales), places);
+    matrix.block_type = DType::FP8;
   }
-  return {.rows = rows,
-          .cols = cols,
-          .floats = std::make_unique<Fp8Rows>(codes, Numbers(scales), places)};
+  return matrix;
 }
 
 }  // namespace skald

@@ -98,6 +98,7 @@ struct IntegerFormat {
 constexpr IntegerFormat kFormats[] = {
     {DType::Q4_0, -8, 7}, {DType::Q5_0, -16, 15}, {DType::Q8_0, -128, 127}};
 
+// The place of a format among those of integers; their number for other formats.
 size_t width(DType type) {
   const auto* found = std::find_if(std::begin(kFormats), std::end(kFormats),
                                    [&](const IntegerFormat& f) { return f.type == type; });
@@ -147,10 +148,17 @@ DType exact_type(const QuantizedMatrix& matrix, DType plain) {
   return plain;
 }
 
-bool is_wider(DType a, DType b) { return width(a) > width(b); }
+DType common_type(DType a, DType b, DType plain) {
+  if (a == b) return a;
+  for (const DType type : {a, b}) {
+    if (info(type).block_elems == 1) return type;
+  }
+  const size_t wider = std::max(width(a), width(b));
+  return wider < std::size(kFormats) ? kFormats[wider].type : plain;
+}
 
 std::unique_ptr<RowReader> reader_of(QuantizedMatrix matrix, DType type) {
-  if (matrix.blocks) return std::move(matrix.blocks);
+  if (matrix.blocks && type == matrix.block_type) return std::move(matrix.blocks);
   if (matrix.floats) {
     return std::make_unique<PlainReader>(std::move(matrix.floats), matrix.cols, type);
   }

@@ -2,7 +2,7 @@
 // while a backend loads the matrix.
 //
 // Integers times scales become blocks of a GGUF format that holds them exactly: integers from -8 to
-// 7 become Q4_0, from -16 to 15 Q5_0, from -128 to 127 Q8_0. Floats of 8 bits become FP8. What no
+// 7 become Q4_0, from -16 to 15 Q5_0, from -128 to 127 Q8_0. Floats of 8 and 4 bits become FP8 and NVFP4. What no
 // such format holds exactly becomes plain numbers: in the checkpoint's own type, each rounded once
 // from its float32 value.
 #pragma once
@@ -73,7 +73,7 @@ struct ScaledIntegers {
   }
 };
 
-// One of the three describes the weights.
+// One of the three describes the weights, or `floats` and `blocks` do: FP8 and NVFP4.
 struct QuantizedMatrix {
   int64_t rows = 0, cols = 0;
   std::unique_ptr<FloatRows> floats = {};
@@ -84,9 +84,10 @@ struct QuantizedMatrix {
 
 // The smallest format that holds the matrix exactly; `plain` if none does.
 DType exact_type(const QuantizedMatrix& matrix, DType plain);
-// Whether `a` holds all integers that `b` holds. Plain types hold all.
-bool is_wider(DType a, DType b);
-// Reads the matrix in `type`, which is exact_type() or a wider one.
+// The format of two matrices that must have one: the wider format if both are of integers, else a
+// plain one, for which `plain` is taken if neither is.
+DType common_type(DType a, DType b, DType plain);
+// Reads the matrix in `type`: exact_type(), or a common_type() of it.
 std::unique_ptr<RowReader> reader_of(QuantizedMatrix matrix, DType type);
 
 }  // namespace skald

@@ -108,6 +108,7 @@ class CheckpointWeights final : public DescribedWeights {
   CheckpointWeights(std::shared_ptr<const SafetensorsFile> file, const QuantMethod& method)
       : DescribedWeights(file->path(), file) {
     PartsByModule matrices;
+    std::map<std::string, DType> plain_stacks;
     const auto add_part = [&](Part part) {
       const auto [module, kind] = split(part.name);
       const auto at = matrices.try_emplace(std::string(module), std::string(module)).first;
@@ -126,13 +127,14 @@ class CheckpointWeights final : public DescribedWeights {
       if (!kind.empty() && kind != kWeight) continue;
       const auto found = kind.empty() ? matrices.end() : matrices.find(module);
       if (found == matrices.end()) {
+        if (kind == kWeight) plain_stacks.try_emplace(stack_of(module), tensor.view.type);
         add(tensor);
       } else {
         // Its layout refuses the plain matrix, or knows what it means.
         found->second.add(std::string(kWeight), part_of(tensor));
       }
     }
-    add_matrices(matrices, method);
+    add_matrices(matrices, method, std::move(plain_stacks));
   }
 
  private:
@@ -142,25 +144,30 @@ class CheckpointWeights final : public DescribedWeights {
     DType type;
   };
 
-  // The experts of a layer have one format: the widest that one of them needs.
-  void add_matrices(const PartsByModule& matrices, const QuantMethod& method) {
+  // The experts of a layer have one format. `stacks` has that of plain experts.
+  void add_matrices(const PartsByModule& matrices, const QuantMethod& method,
+                    std::map<std::string, DType> stacks) {
     std::vector<Made> all;
-    std::map<std::string, DType> widest;
     for (const auto& [module, parts] : matrices) {
       parts.refuse_stack();
       Made made{&parts, matrix_of(parts, method), DType::F32};
       made.type = exact_type(made.matrix, method.plain);
-      if (!made.matrix.blocks) {  // blocks of a file are not converted
-        const auto [at, first] = widest.try_emplace(stack_of(module), made.type);
-        if (!first && is_wider(made.type, at->second)) at->second = made.type;
+      if (is_convertible(made.matrix)) {
+        const auto at = stacks.try_emplace(stack_of(module), made.type).first;
+        at->second = common_type(at->second, made.type, method.plain);
       }
       all.push_back(std::move(made));
     }
     for (Made& made : all) {
-      const bool blocks = made.matrix.blocks != nullptr;
-      const DType type = blocks ? made.type : widest.at(stack_of(made.parts->module()));
+      const bool converts = is_convertible(made.matrix);
+      const DType type = converts ? stacks.at(stack_of(made.parts->module())) : made.type;
       add_matrix(std::move(made), type);
     }
+  }
+
+  // False for blocks that the file itself has.
+  static bool is_convertible(const QuantizedMatrix& matrix) {
+    return !matrix.blocks || matrix.floats;
   }
 
   void add_matrix(Made made, DType type) {

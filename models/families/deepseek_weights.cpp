@@ -19,17 +19,13 @@ struct HeadRows {
 };
 
 // A column of a head's rows as a row: row h * cols + c is column c of head h. Blocks lie along the
-// matrix' rows, so a matrix in a block format becomes one in float32, or in bf16 if its codes
-// are floats.
+// matrix' rows, so a matrix in a block format becomes one in float32.
 class HeadColumns final : public RowReader {
  public:
   HeadColumns(const TensorView& view, const HeadRows& rows)
       : view_(view), rows_(rows), type_(type_of(view.type)) {}
 
-  static DType type_of(DType source) {
-    if (info(source).block_elems == 1) return source;
-    return has_float_weights(source) ? DType::BF16 : DType::F32;
-  }
+  static DType type_of(DType source) { return info(source).block_elems == 1 ? source : DType::F32; }
 
   void read_row(int64_t row, std::byte* out) const override {
     const std::shared_ptr<const Numbers> numbers = head(row / view_.cols);

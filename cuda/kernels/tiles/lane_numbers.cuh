@@ -34,9 +34,6 @@ struct LaneNumbers {
   template <class T>
   __device__ uint2 four(T, int unit, int half, int m) const {
     const int b = F::Scales::kCols == 16 ? unit * 2 + m : unit;
-    const float scale = __fmul_rn(part.scales.row(half), part.scales.scale(b, half));
-    float less = 0;
-    if constexpr (F::kHasMin) less = __fmul_rn(part.scales.row_min(half), mins.min(b, half));
     if constexpr (F::kFloats) {
       __half2 pairs[2];
       part.codes.raw(unit, half, m, pairs);
@@ -46,13 +43,16 @@ struct LaneNumbers {
       return {two(T(), __fmul_rn(exact, near.x), __fmul_rn(exact, near.y)),
               two(T(), __fmul_rn(exact, far.x), __fmul_rn(exact, far.y))};
     } else {
-      return of_integers(T(), unit, half, m, scale, less);
+      return of_integers(T(), unit, half, m, b);
     }
   }
 
  private:
   template <class T>
-  __device__ uint2 of_integers(T, int unit, int half, int m, float scale, float less) const {
+  __device__ uint2 of_integers(T, int unit, int half, int m, int b) const {
+    const float scale = __fmul_rn(part.scales.row(half), part.scales.scale(b, half));
+    float less = 0;
+    if constexpr (F::kHasMin) less = __fmul_rn(part.scales.row_min(half), mins.min(b, half));
     uint32_t pairs[2];
     part.codes.pairs(unit, half, m, pairs[0], pairs[1]);
     const auto number = [&](uint32_t code, int p) {

@@ -110,7 +110,7 @@ struct HalfScales<tiles::ExponentScales> {
 };
 
 // For formats whose codes are floats: the scales of raw numbers, divided by the row's power of two,
-// which row_unit() gives. kMore: the exponent of the largest scale() that there can be.
+// which row_unit() gives. No scale() exceeds 2^kMore.
 template <class F, int kMore>
 struct HalfFloatScales {
   using S = typename F::Scales;

@@ -123,7 +123,7 @@ struct RowExponents {
   static constexpr int kBytes = 16;
   template <class Source, class OfBlock>
   SKALD_HD static uint32_t word(const Source& source, int i, const OfBlock& of_block) {
-    constexpr uint32_t kMost = 240;  // some more is added to it
+    constexpr uint32_t kMost = 240;  // HalfFloatScales adds kMore; 254 less the sum is above 0
     uint32_t word = 0;
     for (int n = 0; n < 4; ++n) {
       const auto* row = source.rows(i * 2 + n / 2 + n % 2 * 8);
@@ -240,19 +240,25 @@ struct BytePairs : RowScaleMin<Block> {
   }
 };
 
+// Four of the bytes that blocks have for 16 columns each.
+template <class Source>
+SKALD_HD uint32_t scale_bytes_word(const Source& source, int part, int i) {
+  uint32_t word = 0;
+  for (int n = 0; n < 4; ++n) {
+    const BytePlace at(i / 4, i % 4, n);
+    const auto* block = source(at.row, 0);
+    if (block) word |= uint32_t{block->scales[part * 8 + at.block]} << (8 * n);
+  }
+  return word;
+}
+
 // Q2_K: a byte for 16 columns, four bits of scale and four of minimum. 16 bytes per row pair.
 template <class Block>
 struct FourBitPairs : RowScaleMin<Block> {
   static constexpr int kCols = 16, kPartBytes = 128;
   template <class Source>
   SKALD_HD static uint32_t part_word(const Source& source, int part, int i) {
-    uint32_t word = 0;
-    for (int n = 0; n < 4; ++n) {
-      const BytePlace at(i / 4, i % 4, n);
-      const Block* block = source(at.row, 0);
-      if (block) word |= uint32_t{block->scales[part * 8 + at.block]} << (8 * n);
-    }
-    return word;
+    return scale_bytes_word(source, part, i);
   }
   SKALD_HD static float number(const std::byte* part, const std::byte* record, int row, int col,
                                int q) {
@@ -300,13 +306,7 @@ struct E4m3Scales {
   static constexpr int kRecordBytes = kExponentsAt + RowExponents::kBytes;
   template <class Source>
   SKALD_HD static uint32_t part_word(const Source& source, int part, int i) {
-    uint32_t word = 0;
-    for (int n = 0; n < 4; ++n) {
-      const BytePlace at(i / 4, i % 4, n);
-      const BlockNVFP4* block = source(at.row, 0);
-      if (block) word |= uint32_t{block->scales[part * 8 + at.block]} << (8 * n);
-    }
-    return word;
+    return scale_bytes_word(source, part, i);
   }
   template <class Source>
   SKALD_HD static uint32_t record_word(const Source& source, int i) {

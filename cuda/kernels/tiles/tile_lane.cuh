@@ -38,7 +38,7 @@ __device__ inline __half2 half2_of(uint32_t bits) {
 }
 // Four numbers of E4M3 as f16 numbers.
 __device__ inline void e4m3_halves(uint32_t bytes, __half2 (&pairs)[2]) {
-#if __CUDA_ARCH__ >= 890
+#if __CUDA_ARCH__ >= 900  // sm_89 has it too, but not with CUDA 12.0
   uint32_t bits[2];
   asm("{.reg .b16 low, high;\n"
       "mov.b32 {low, high}, %2;\n"
@@ -417,11 +417,9 @@ __device__ inline float2 load_floats(const char* at) {
 }
 
 // Scales of formats whose codes are floats. exact() is the scale with which decode() multiplies a
-// number; scale() may differ from it by rounding. A weight is also number × factor() ×
-// row_factor(), where factor() is a number of f16, exactly, times kFactor.
+// number; row() × scale() may differ from it by rounding. scale() is a number of f16.
 template <>
 struct LaneScales<tiles::FloatScales> {
-  static constexpr float kFactor = 1;
   float2 w;
   __device__ void load(const char* part, int lane) { w = load_floats(part + lane / 4 * 8); }
   __device__ void load_rows(const char*, int) {}
@@ -439,10 +437,10 @@ struct LaneScales<tiles::E4m3Scales> {
     times = load_floats(record + lane / 4 * 8);
     over = load_floats(record + tiles::E4m3Scales::kOverAt + lane / 4 * 8);
   }
-  // Zeros beyond the matrix are no scales.
+  // Both are 0 where gemv_q cleared what follows a matrix's last record.
   __device__ float row(int half) const {
-    const float divisor = half ? over.y : over.x;
-    return divisor == 0 ? 0 : __fdividef(half ? times.y : times.x, divisor);
+    const float factor = half ? times.y : times.x, divisor = half ? over.y : over.x;
+    return factor == 0 && divisor == 0 ? 0 : __fdividef(factor, divisor);
   }
   __device__ __half2 halves(int b, int half) const {
     __half2 pairs[2];

@@ -66,7 +66,7 @@ TEST_CASE("types that skald has formats for can be read") {
     CAPTURE(type);
     CHECK(is_readable_type(type));
   }
-  for (const char* type : {"Q4_0_4_4", "Q1_0", "IQ5_M"}) {
+  for (const char* type : {"Q4_0_4_4", "Q1_0", "IQ5_M", "NVFP4", "FP8"}) {
     CAPTURE(type);
     CHECK(!is_readable_type(type));
   }
@@ -81,6 +81,7 @@ TEST_CASE("without a type, Q4_K_M is chosen, or what is nearest to it") {
   CHECK(chosen({"x-IQ4_XS.gguf", "x-Q4_K_S.gguf", "x-Q4_0.gguf"}) == "x-Q4_K_S.gguf");
   CHECK(chosen({"x-IQ2_XXS.gguf", "x-IQ4_XS.gguf", "x-Q5_K_M.gguf"}) == "x-IQ4_XS.gguf");
   CHECK(chosen({"x-IQ1_S.gguf", "x-F16.gguf", "x-BF16.gguf"}) == "x-BF16.gguf");
+  CHECK(chosen({"x-NVFP4.gguf", "x-Q4_0.gguf", "x-Q8_0.gguf"}) == "x-Q4_0.gguf");
   CHECK(chosen({"x-UD-Q4_K_M.gguf", "x-Q5_K_M.gguf"}) == "x-Q5_K_M.gguf");
   CHECK(chosen({"sub/y-Q4_K_M.gguf", "x-Q4_K_M.gguf"}) == "x-Q4_K_M.gguf");
   CHECK(chosen({"only.gguf"}) == "only.gguf");

@@ -1,4 +1,7 @@
 // Checkpoints that other tools quantized, on a GPU: it reads their rows while it loads them.
+#include <algorithm>
+#include <cmath>
+
 #include "cuda/cuda.h"
 #include "tests/cuda/run/golden_gpu.h"
 #include "tests/models/checkpoints/checkpoint_files.h"
@@ -30,6 +33,20 @@ TEST_CASE("quantized checkpoints predict on a GPU what their packages' weights d
     const auto ids = golden["ids"].get<std::vector<int32_t>>();
     const auto expected = golden["logits"].get<std::vector<std::vector<float>>>();
     CHECK(mean_divergence(open_model(checkpoints() / name).model, ids, expected) < 1e-3);
+  }
+}
+
+TEST_CASE("a number of FP8 that is none reaches the logits on a GPU") {
+  const FloatKind kind = GENERATE(FloatKind::Fp8Row, FloatKind::Nvfp4Over);
+  CAPTURE(text(kind));
+  const FloatFolder folder(kind, true);
+  const auto executor = cuda::make_executor(folder.open().model, {}, 0);
+  Sequence sequence = executor->new_sequence();
+  for (const std::vector<int32_t>& tokens : {std::vector<int32_t>{1, 7, 30}, {4}}) {
+    const SeqRows rows{&sequence, tokens, Want::LastRow};
+    executor->run({&rows, 1});
+    const auto logits = executor->logits(0);
+    CHECK(std::any_of(logits.begin(), logits.end(), [](float x) { return std::isnan(x); }));
   }
 }
 
