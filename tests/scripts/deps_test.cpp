@@ -1,5 +1,8 @@
 // scripts/deps and scripts/toolkit: packages and a CUDA toolkit without root. Doubles stand for
 // apt-get, pip and nvidia-smi, so nothing is downloaded.
+#include <sys/utsname.h>
+
+#include "engine/base/error.h"
 #include "tests/catch.h"
 #include "tests/error_text.h"
 #include "tests/scripts/shell.h"
@@ -9,8 +12,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// An apt-get whose download is a package with a command, a library of an installed package that a
-// link names, and a .pc file.
+// As Debian names this machine's folder of libraries.
+std::string triplet() {
+  utsname machine = {};
+  uname(&machine);
+  return concat(machine.machine, "-linux-gnu");
+}
+
+// An apt-get whose download is a package with a command, a library, a library of an installed
+// package that a link names, and a .pc file.
 void put_apt(const Shell& shell) {
   const fs::path package = shell.root() / "package";
   put_file(package / "DEBIAN/control",
@@ -19,6 +29,7 @@ void put_apt(const Shell& shell) {
   put_file(package / "usr/bin/made-up-command", "#!/bin/sh\necho \"$LD_LIBRARY_PATH $1\"\n");
   fs::permissions(package / "usr/bin/made-up-command", fs::perms(0755));
   put_file(package / "usr/share/pkgconfig/made-up.pc", "prefix=/usr\nName: x\n");
+  put_file(package / "usr/lib" / triplet() / "libmade-up.so.1");
   shell.stand_in(
       "apt-get",
       "echo \"${@: -2}\" >>'" + (shell.root() / "apt.log").string() + "'\n" + "[[ ! -e '" +
@@ -71,6 +82,12 @@ TEST_CASE("with a compiler in the folder, it is the one of the build") {
       "scripts/deps g++ && source $(scripts/deps --folder)/env && "
       "echo \"${CXX#$(scripts/deps --folder)}\"");
   CHECK(run.out == "/bin/g++\n");
+  if (std::system("dpkg-query -L libc6 > /dev/null 2>&1") != 0) return;
+  // The linker looks for what libraries need in the folder alone.
+  const std::string folder = shell.run("scripts/deps --folder").out;
+  const fs::path libraries = fs::path(folder.substr(0, folder.size() - 1)) / "usr/lib" / triplet();
+  CHECK(fs::exists(libraries / "libresolv.so.2"));
+  CHECK(fs::exists(libraries / "libmade-up.so.1"));
 }
 
 TEST_CASE("without internet, scripts/deps says what to copy where, and then uses it") {
