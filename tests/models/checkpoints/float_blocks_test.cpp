@@ -1,10 +1,13 @@
 // Checkpoints in FP8 and NVFP4 whose rows are whole blocks keep their bits.
 #include <cmath>
+#include <cstring>
 
+#include "engine/base/half.h"
 #include "engine/cpu/executor.h"
 #include "engine/program/shard.h"
 #include "models/adapters/load.h"
 #include "models/checkpoints/rows.h"
+#include "models/checkpoints/weights.h"
 #include "models/convert/quant_mix.h"
 #include "models/convert/quantized.h"
 #include "tests/exported_gguf.h"
@@ -81,6 +84,42 @@ TEST_CASE("matrices that must have one format get the widest of integers, else a
   CHECK(common_type(DType::Q4_0, DType::FP8, DType::BF16) == DType::BF16);
   CHECK(common_type(DType::F32, DType::FP8, DType::BF16) == DType::F32);
   CHECK(common_type(DType::Q4_0, DType::BF16, DType::F16) == DType::BF16);
+}
+
+TEST_CASE("experts of a layer become plain where one of them is not quantized") {
+  TempFolder temp;
+  nlohmann::json header = nlohmann::json::object();
+  std::string data;
+  const auto add = [&](const std::string& name, const char* type, std::vector<int64_t> shape,
+                       size_t bytes) {
+    header[name] = {
+        {"dtype", type}, {"shape", shape}, {"data_offsets", {data.size(), data.size() + bytes}}};
+    data.append(bytes, '\x3c');  // 1.5 in E4M3
+  };
+  const auto add_fp8 = [&](const std::string& module) {
+    add(module + ".weight", "F8_E4M3", {4, 128}, 512);
+    add(module + ".weight_scale", "F32", {4, 1}, 16);
+  };
+  add_fp8("blk.0.ffn_up.0");
+  add("blk.0.ffn_up.1.weight", "BF16", {4, 128}, 1024);
+  add_fp8("blk.0.ffn_down.0");
+  add_fp8("blk.0.ffn_down.1");
+  const auto file = std::make_shared<SafetensorsFile>(
+      temp.write("model.safetensors", safetensors(header.dump(), data)),
+      part_names([](std::string_view name) { return std::string(name); }), RawTensors::Kept);
+  const auto weights =
+      quantized_weights(file, {.tool = QuantTool::Fp8, .name = "fp8", .plain = DType::BF16});
+  const auto type = [&](const char* name) { return weights->find(name)->view.type; };
+  CHECK(type("blk.0.ffn_up.0.weight") == DType::BF16);
+  CHECK(type("blk.0.ffn_up.1.weight") == DType::BF16);
+  CHECK(type("blk.0.ffn_down.0.weight") == DType::FP8);
+  CHECK(type("blk.0.ffn_down.1.weight") == DType::FP8);
+  float scale;
+  std::memcpy(&scale, "\x3c\x3c\x3c\x3c", sizeof scale);
+  const std::vector<float> plain = decoded(*weights->find("blk.0.ffn_up.0.weight"));
+  const std::vector<float> blocks = decoded(*weights->find("blk.0.ffn_down.0.weight"));
+  CHECK(blocks == std::vector<float>(512, 1.5F * scale));
+  CHECK(plain == std::vector<float>(512, bf16_to_f32(f32_to_bf16(1.5F * scale))));
 }
 
 TEST_CASE("an adapter is merged into FP8 and NVFP4, and the sum has the type of plain matrices") {
