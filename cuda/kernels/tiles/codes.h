@@ -312,10 +312,12 @@ struct EightBits {
 struct E4m3Codes : EightBits {
   SKALD_HD static float number(int code) { return e4m3_to_f32(static_cast<uint8_t>(code)); }
 };
-// Their places in memory are those of FourBits. A byte has a code of a unit's first 16 columns
-// (near) and one of its last 16 (far). The bits of `near` lie where E4M3 has them: the sign in bit
-// 7, the other three from bit 2 on. So do those of `far` after one shift, but for one that finds no
-// place: the sign in bit 5, bits 0 and 1 of the code in their places, bit 2 in bit 6.
+// E2M1: the words lie as those of FourBits. A byte has a code of a unit's first 16 columns (near)
+// and one of its last 16 (far):
+//   bit   7            6            5           4, 3, 2             1, 0
+//         near: sign   far: bit 2   far: sign   near: bits 2 to 0   far: bits 1 and 0
+// So one mask leaves `near` in the places that the bits have in E4M3, and two shifts bring `far`
+// there.
 struct E2m1Codes {
   static constexpr int kBytes = 1024, kOddScale = 1;
   SKALD_HD static float number(int code) { return e2m1_to_f32(code); }

@@ -115,10 +115,10 @@ struct ExponentScales {
   }
 };
 
-// f16 has too few exponents for scales in float32, so gemm_q divides the scales of a weight row by
-// a power of two, and multiplies the row's results by it. RowExponents has its exponent, as that of
-// a float32, in a byte for each row: row g, then row g + 8 of each pair. It is that of the largest
-// of the float32 scales, which of_block() gives.
+// f16 has too few exponents for scales in float32. So gemm_q divides the scales of a weight row by a
+// power of two, and multiplies the row's results by it. RowExponents stores the exponent of that
+// power, with float32's bias, in a byte for each row: row g, then row g + 8 of each pair. It is the
+// exponent of the row's largest scale; of_block() gives the float32 scale of a block.
 struct RowExponents {
   static constexpr int kBytes = 16;
   template <class Source, class OfBlock>
