@@ -115,8 +115,8 @@ struct ExponentScales {
   }
 };
 
-// f16 has too few exponents for scales in float32. So gemm_q divides the scales of a weight row by a
-// power of two, and multiplies the row's results by it. RowExponents stores the exponent of that
+// f16 has too few exponents for scales in float32. So gemm_q divides the scales of a weight row by
+// a power of two, and multiplies the row's results by it. RowExponents stores the exponent of that
 // power, with float32's bias, in a byte for each row: row g, then row g + 8 of each pair. It is the
 // exponent of the row's largest scale; of_block() gives the float32 scale of a block.
 struct RowExponents {
