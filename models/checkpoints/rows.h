@@ -2,9 +2,9 @@
 // while a backend loads the matrix.
 //
 // Integers times scales become blocks of a GGUF format that holds them exactly: integers from -8 to
-// 7 become Q4_0, from -16 to 15 Q5_0, from -128 to 127 Q8_0. Floats of 8 and 4 bits become FP8 and NVFP4. What no
-// such format holds exactly becomes plain numbers: in the checkpoint's own type, each rounded once
-// from its float32 value.
+// 7 become Q4_0, from -16 to 15 Q5_0, from -128 to 127 Q8_0. Floats of 8 and 4 bits become FP8 and
+// NVFP4. What no such format holds exactly becomes plain numbers: in the checkpoint's own type,
+// each rounded once from its float32 value.
 #pragma once
 
 #include <algorithm>
