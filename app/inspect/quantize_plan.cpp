@@ -173,6 +173,7 @@ QuantizePlan plan_quantize(const OpenedModel& opened, const QuantizeSettings& se
              "--requantize");
       }
     }
+    // A tensor that no mix quantizes keeps its type, unless GGUF lacks it.
     if (info(tensor.type).gguf_id == kNoGgufId) tensor.type = DType::F32;
     without.give(tensor);
     plan.other_rows.push_back(other);

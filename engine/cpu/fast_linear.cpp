@@ -22,10 +22,6 @@ constexpr int64_t kGroupsAhead = 2;
 // Small chunks let other threads take over the work of a thread that lost its core for a while.
 constexpr int64_t kChunksPerThread = 8;
 
-bool is_float(DType type) {
-  return type == DType::F32 || type == DType::F16 || type == DType::BF16;
-}
-
 // Bytes of the int8 activations (Int8Rows) of a product, an upper bound over all block formats.
 int64_t quantized_bytes(int64_t rows, int64_t k, int64_t unit) {
   const int64_t blocks = rows * (k / kInt8Block + 1);
@@ -137,7 +133,7 @@ void FastLinear::float_outputs(const LinearArgs& args, int64_t first, int64_t ou
                                float* scratch) const {
   const TensorView& weight = args.weight;
   const int64_t cols = weight.cols;
-  const bool direct = is_float(weight.type) && args.rows <= float_.tile_rows;
+  const bool direct = info(weight.type).block_elems == 1 && args.rows <= float_.tile_rows;
   FloatProduct p{};
   p.x = args.in;
   p.x_stride = cols;
@@ -156,7 +152,7 @@ void FastLinear::float_outputs(const LinearArgs& args, int64_t first, int64_t ou
       p.w_stride = weight.row_bytes;
     } else {
       for (int64_t r = 0; r < p.outs; ++r) {
-        if (converts(weight.type)) {
+        if (has_float_weights(weight.type)) {
           float_.convert(weight.type, weight.row(o + r), scratch + r * cols, cols);
         } else {
           info(weight.type).decode_row(weight.row(o + r), scratch + r * cols, cols);

@@ -230,6 +230,7 @@ void convert(DType type, const std::byte* from, float* to, int64_t count) {
   if (type == DType::NVFP4) return convert_nvfp4(from, to, count);
   if (type == DType::FP8) return convert_fp8(from, to, count);
   if (type == DType::F16) return convert_from<LoadF16>(from, to, count);
+  check(type == DType::BF16, "a format of floats is decoded here");
   convert_from<LoadBF16>(from, to, count);
 }
 

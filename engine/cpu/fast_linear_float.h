@@ -26,15 +26,12 @@ struct FloatProduct {
 
 struct FloatKernels {
   void (*product)(const FloatProduct& p);
-  void (*convert)(DType type, const std::byte* from, float* to, int64_t count);  // if converts()
+  // Decodes part of a row. For types with has_float_weights(), but F32.
+  void (*convert)(DType type, const std::byte* from, float* to, int64_t count);
   int64_t (*sums_floats)(int64_t outs);
   int64_t tile_rows;  // rows of x that share one read of the weights
   int64_t depth;      // columns per sweep if `sums` is given
 };
-
-inline bool converts(DType type) {
-  return type == DType::F16 || type == DType::BF16 || type == DType::FP8 || type == DType::NVFP4;
-}
 
 const FloatKernels& float_kernels();
 
