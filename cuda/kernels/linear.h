@@ -33,6 +33,16 @@ struct ClusterRoom {
 };
 ClusterRoom cluster_room();  // on the current device; takes some microseconds
 
+// A matrix that is put together from those of one row's chosen experts; for gemv_q_sm90. Below one
+// another, they multiply the same activations: outs is the experts' weight rows in all. Beside one
+// another, each multiplies activations of its own, times the expert's weight, and the results are
+// the sums of all experts: ins is the experts' columns in all.
+struct ChosenShape {
+  int used = 0;  // 0: the matrix is an ordinary one
+  bool beside = false;
+};
+inline constexpr int kMostChosen = 32;  // experts of a row: one for each lane of a warp
+
 // A product without its pointers: a kernel is chosen by it.
 struct LinearShape {
   DType type;    // type of in and out: F16, BF16 or F32
@@ -46,6 +56,7 @@ struct LinearShape {
   Activation activation = Activation::Silu;
   bool activates = false;  // Store: stores activation(product + bias)
   bool dependent = false;  // starts before the kernel ahead ends and waits for it inside
+  ChosenShape experts;
 };
 
 // Fields for gemv_sm90 and gemv_q_sm90.
@@ -65,6 +76,16 @@ struct GemvQPart {
   // weights. Until most blocks have done so, the second keeps most of its ring empty: the first
   // needs the memory bandwidth sooner.
   unsigned *signal = nullptr, *wait = nullptr;
+};
+
+// Fields for ChosenShape. `weight` is the first expert's matrix, and bias has [experts, outs].
+struct ChosenPart {
+  const int32_t* chosen = nullptr;  // [used], the experts' numbers
+  const float* weights = nullptr;   // [used]; beside one another
+  int64_t stride = 0;               // bytes from one expert's matrix to the next one's
+  // The choice was complete before the kernel ahead started, or the kernel ahead has let this one
+  // start after the choice was complete.
+  bool early = false;
 };
 
 // Fields for gemm_q_sm90.
@@ -112,6 +133,7 @@ struct LinearLaunch : LinearShape {
   void* out;
   GemvPart gemv;
   GemvQPart gemv_q;
+  ChosenPart chosen;
   GemmQPart gemm_q;
   CublasPart cublas;
 };

@@ -51,28 +51,30 @@ bool expands_experts(const ExpertsShape& shape, const RoutingShape& routing) {
       });
 }
 
-const ExpertsKernel& select_experts(const ExpertsShape& shape, const RoutingShape& routing,
-                                    const Gpu& gpu, const ExpertsNeed& need) {
+const ExpertsKernel* find_experts(const ExpertsShape& shape, const RoutingShape& routing,
+                                  const Gpu& gpu, const ExpertsNeed& need) {
   const bool block = info(shape.format).block_elems > 1;
   const auto most = [&](int places) { return places * int64_t{routing.count}; };
   for (const ExpertsKernel& kernel : kExpertsKernels) {
     if (!runs_on(kernel.code, gpu.compute_capability) || !kernel.supports(shape, routing)) continue;
     if (!kernel.any_rows && need.reproducible) continue;
+    if (!kernel.in_place && need.in_place) continue;
     if (kernel.expands && need.expanded_bytes < expanded_bytes(shape, routing)) continue;
     const bool few = routing.rows <= kernel.most_rows ||
                      routing.choices() <= most(kernel.most_places) || kernel.most_rows == 0;
     const bool many = kernel.fewest_block_places == 0 || !block ||
                       (!need.reproducible && routing.choices() >= most(kernel.fewest_block_places));
-    if (few && many) return kernel;
+    if (few && many) return &kernel;
   }
-  fail(Exit::Failed, "no kernel for experts of ", name(shape.format), " on sm_",
-       gpu.compute_capability);
+  return nullptr;
 }
 
-bool one_kernel_sums(const ExpertsShape& down, const RoutingShape& routing,
-                     const ExpertsKernel& kernel) {
-  return kernel.id() == kernel_id("experts_row") && down.epilogue == Epilogue::Floats &&
-         supports_experts_row(down, routing);
+const ExpertsKernel& select_experts(const ExpertsShape& shape, const RoutingShape& routing,
+                                    const Gpu& gpu, const ExpertsNeed& need) {
+  const ExpertsKernel* kernel = find_experts(shape, routing, gpu, need);
+  if (kernel) return *kernel;
+  fail(Exit::Failed, "no kernel for experts of ", name(shape.format), " on sm_",
+       gpu.compute_capability);
 }
 
 }  // namespace skald::cuda

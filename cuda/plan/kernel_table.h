@@ -153,6 +153,10 @@ struct ExpertsKernel {
   int most_rows = 0, most_places = 0, fewest_block_places = 0;
   bool any_rows = false;  // a row's result does not depend on the number of rows
   bool expands = false;   // needs room for all experts' weights in 16 bits
+  bool in_place = false;  // also reads experts on the host, and those in the slots of a cache
+  // Lets the next kernel start after its own wait, when the choice of experts is complete.
+  bool after_choice = false;
+  bool signals = false;  // has a partner, signal and wait (ExpertsLaunch)
 
   constexpr KernelId id() const { return kernel_id(name.data()); }
 };
@@ -188,20 +192,28 @@ struct DeltaNeed {
 };
 const DeltaKernel& select_delta(const DeltaShape& shape, const DeltaNeed& need, const Gpu& gpu);
 
-inline bool any_experts(const ExpertsShape&, const RoutingShape&) { return true; }
-
 // select_experts() takes the first row that supports the experts.
 inline constexpr ExpertsKernel kExpertsKernels[] = {
+    {.name = "gemv_q_sm90 (experts)",
+     .code = KernelCode::Sm90a,
+     .supports = supports_experts_gemv_q,
+     .most_rows = 1,
+     .after_choice = true,
+     .signals = true},
     {.name = "experts_row",
      .code = KernelCode::Sm80,
      .supports = supports_experts_row,
-     .most_rows = 1},
+     .most_rows = 1,
+     .in_place = true,
+     .after_choice = true},
     // Tiles of 8 places: the weights of most experts are read once.
     {.name = "experts_few",
      .code = KernelCode::Sm80,
      .supports = supports_experts_few,
      .most_rows = 16,
-     .most_places = 8},
+     .most_places = 8,
+     .in_place = true,
+     .after_choice = true},
     // With several tiles for each expert, block formats are converted to bf16 once, ahead.
     {.name = "expand_q + experts_many_sm90",
      .code = KernelCode::Sm90a,
@@ -219,22 +231,23 @@ inline constexpr ExpertsKernel kExpertsKernels[] = {
      .code = KernelCode::Sm80,
      .supports = supports_experts_many,
      .any_rows = true},
-    {.name = "experts_plain", .code = KernelCode::Any, .supports = any_experts, .any_rows = true},
+    {.name = "experts_plain", .code = KernelCode::Any, .supports = supports_experts_plain, .any_rows = true},
 };
 struct ExpertsNeed {
   bool reproducible = false;
+  bool in_place = false;       // experts lie on the host, or in the slots of a cache
   int64_t expanded_bytes = 0;  // the room for kernels that expand
 };
 const ExpertsKernel& select_experts(const ExpertsShape& shape, const RoutingShape& routing,
                                     const Gpu& gpu, const ExpertsNeed& need);
+// The same, or nullptr if no kernel supports the experts: with ExpertsShape::sums.
+const ExpertsKernel* find_experts(const ExpertsShape& shape, const RoutingShape& routing,
+                                  const Gpu& gpu, const ExpertsNeed& need);
 // True if a step of so many rows would expand the weights, given the room.
 bool expands_experts(const ExpertsShape& shape, const RoutingShape& routing);
 // The bytes that a kernel needs that expands the shape's weights.
 inline int64_t expanded_bytes(const ExpertsShape& shape, const RoutingShape& routing) {
   return 2 * routing.count * shape.outs * shape.ins;
 }
-// True if the kernel that multiplies the down matrices also sums the experts (ExpertsSum).
-bool one_kernel_sums(const ExpertsShape& down, const RoutingShape& routing,
-                     const ExpertsKernel& kernel);
 
 }  // namespace skald::cuda

@@ -62,7 +62,7 @@ std::string entry_text(const FusedProgram& fused, const StepEntry& entry) {
       [](const RouteEntry&) { return std::string("route"); },
       [](const SortChoicesEntry&) { return std::string("sort_choices"); },
       [](const ExpertsEntry& experts) {
-        return concat(experts.kernel->name, experts.sums ? " (sum)" : "",
+        return concat(experts.kernel->name, experts.shape.sums ? " (sum)" : "",
                       experts.in_place ? " (in place)" : "");
       },
       [](const ExpertsGateEntry&) { return std::string("gate"); },

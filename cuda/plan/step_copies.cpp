@@ -26,10 +26,8 @@ bool StepPlanner::reads_in_place(size_t op) const {
   const std::vector<ExpertStack> stacks = fused_.stacks(experts);
   return std::all_of(stacks.begin(), stacks.end(), [&](const ExpertStack& stack) {
     const ExpertsShape shape = experts_shape(fused_, experts, stack);
-    const KernelId id = select_experts(shape, routing, setting_.gpu,
-                                       {setting_.reproducible, setting_.expanded_experts})
-                            .id();
-    return id == kernel_id("experts_row") || id == kernel_id("experts_few");
+    const ExpertsNeed need = {setting_.reproducible, true, setting_.expanded_experts};
+    return find_experts(shape, routing, setting_.gpu, need) != nullptr;
   });
 }
 

@@ -178,7 +178,9 @@ void StepPlanner::add(const FusedExperts& op) {
   const bool shared = is_shared(at_);
   const bool cached = in_place && (shared || setting_.placement.ops[at_].cached > 0);
   if (cached) emit(CacheEntry{shared ? host_.copied : 1, shared}, false);
+  const ExpertsNeed need = {setting_.reproducible, in_place, setting_.expanded_experts};
   bool sums = false, early_before = false;
+  std::optional<size_t> signals;  // the entry before, if its kernel has signals
   for (size_t i = 0; i < stacks.size(); ++i) {
     using Kind = BufferName::Kind;
     const bool down = i + 1 == stacks.size();
@@ -189,14 +191,24 @@ void StepPlanner::add(const FusedExperts& op) {
     entry.slots = cached;
     entry.shape = experts_shape(fused_, op, stacks[i]);
     entry.shape.dependent = dependent_;
-    entry.kernel = &select_experts(entry.shape, routing, setting_.gpu,
-                                   {setting_.reproducible, setting_.expanded_experts});
-    // These kernels let the next one start after their own wait, when the choice is complete.
-    const KernelId id = entry.kernel->id();
-    const bool early = id == kernel_id("experts_row") || id == kernel_id("experts_few");
-    entry.shape.chosen_early = early_before && early;
-    early_before = early;
-    if (down) {
+    if (down && op.expert_scale == WeightId::None) {
+      ExpertsShape sum = entry.shape;
+      sum.sums = true;
+      sum.scale = op.scale;
+      sum.epilogue = op.adds ? Epilogue::AddTo : Epilogue::Floats;
+      entry.kernel = find_experts(sum, routing, setting_.gpu, need);
+      if (entry.kernel) entry.shape = sum;
+    }
+    if (!entry.kernel) {
+      entry.kernel = &select_experts(entry.shape, routing, setting_.gpu, need);
+    }
+    entry.shape.chosen_early = early_before && entry.kernel->after_choice;
+    early_before = entry.kernel->after_choice;
+    if (entry.kernel->signals) entry.partner = partner(entry.shape.format);
+    if (entry.shape.sums) {
+      entry.in.kind = Kind::ExpertsGated;
+      entry.out.act = op.out;
+    } else if (down) {
       entry.in.kind = Kind::ExpertsGated;
       entry.out.kind = Kind::ExpertsSums;
     } else {
@@ -204,10 +216,12 @@ void StepPlanner::add(const FusedExperts& op) {
       entry.out.kind = apart ? Kind::ExpertsPairs : Kind::ExpertsGated;
       if (apart) entry.out.first_col = static_cast<int64_t>(i) * stacks.back().ins;
     }
-    const bool plain_sum = op.adds && op.expert_scale == WeightId::None;
-    entry.sums = down && plain_sum && one_kernel_sums(entry.shape, routing, *entry.kernel);
-    sums = entry.sums;
-    emit(entry, dependent_);
+    sums = entry.shape.sums;
+    const size_t at = emit(entry, dependent_);
+    if (dependent_ && down && !apart && signals && entry.kernel->signals) {
+      connect(EdgeKind::Signal, *signals, at);
+    }
+    signals = entry.kernel->signals ? std::optional(at) : std::nullopt;
   }
   if (!sums) emit(CombineEntry(), dependent_);
   if (!shared) return;

@@ -183,7 +183,7 @@ struct ExpertsEntry {
   BufferName in, out;
   bool in_place = false;  // reads the chosen experts on the host, or
   bool slots = false;     // where CacheEntry says
-  bool sums = false;      // ExpertsSum: the kernel also sums the experts on the residual stream
+  std::optional<DType> partner;  // ProductCall::partner
 };
 struct ExpertsGateEntry {};
 struct CombineEntry {};

@@ -64,6 +64,7 @@ class StepPlanner {
   void carry(const FusedLinear& linear, const ProductChoices& choices, Range range);
   void signal(const FusedLinear& linear, const ProductChoices& choices, Range range);
   void meet_attention(const ProductChoices& choices, Range range);
+  std::optional<DType> partner(DType format) const;
   bool next_takes_carried(const FusedLinear& from) const;
   bool next_takes_prepared(ActId from) const;
 

@@ -30,7 +30,8 @@ void StepOps::launch(const Step& step, const StepEntry& entry, const SortChoices
 
 void StepOps::launch(const Step& step, const StepEntry& entry, const ExpertsEntry& experts) {
   const LoadedStack& stack = loaded(entry).stacks[experts.stack];
-  const DType out_type = experts.shape.epilogue == Epilogue::Floats ? DType::F32 : p_.fused.type;
+  const Epilogue epilogue = experts.shape.epilogue;
+  const bool floats = epilogue == Epilogue::Floats || epilogue == Epilogue::AddTo;
   ExpertsLaunch launch = {};
   static_cast<ExpertsShape&>(launch) = experts.shape;
   launch.weight = experts.in_place ? p_.loaded.in_place(entry.op, stack.first) : stack.first;
@@ -41,18 +42,20 @@ void StepOps::launch(const Step& step, const StepEntry& entry, const ExpertsEntr
   launch.stride = stack.stride;
   launch.bias = stack.bias;
   launch.in = address(step, experts.in, p_.fused.type);
-  launch.out = address(step, experts.out, out_type);
+  launch.out = address(step, experts.out, floats ? DType::F32 : p_.fused.type);
   launch.routing = routing(step, entry);
   launch.multiprocessors = setting_.gpu.multiprocessors;
   launch.expanded = memory_.experts.expanded.as<void>();
-  if (experts.sums) {
-    const auto& layer = op<FusedExperts>(entry);
-    launch_experts_row_sum(
-        launch, {act<float>(layer.out), layer.scale, memory_.experts.tickets.as<unsigned>()},
-        stream_);
-  } else {
-    cuda::launch(*experts.kernel, launch, stream_);
+  launch.results = memory_.experts.sums.as<float>();
+  launch.tickets = memory_.experts.tickets.as<unsigned>();
+  if (experts.kernel->signals) {
+    // The products of a layer may overlap, so each has a ticket of its own, after the router's.
+    launch.tickets += 1 + experts.stack;
+    launch.signal = entry.left(EdgeKind::Signal) ? memory_.products.signal() : nullptr;
+    launch.wait = entry.taken(EdgeKind::Signal) ? memory_.products.signal() : nullptr;
+    launch.partner = experts.partner;
   }
+  cuda::launch(*experts.kernel, launch, stream_);
 }
 
 void StepOps::launch(const Step& step, const StepEntry& entry, const CacheEntry& cache) {

@@ -16,10 +16,6 @@ namespace {
 
 using selftest::ProductData;
 
-bool takes(const ExpertsKernel& kernel, const ExpertsLaunch& launch, const Gpu& gpu) {
-  return runs_on(kernel.code, gpu.compute_capability) && kernel.supports(launch, launch.routing);
-}
-
 // All experts' matrices as the executor lays them out: rows of gate and up alternate.
 std::vector<std::byte> stacked(std::span<const ProductData> first,
                                std::span<const ProductData> second, int64_t stride) {
@@ -90,6 +86,45 @@ struct Layer {
     return l;
   }
 
+  // The products' shapes. Gate and up are one product unless they are apart.
+  ExpertsLaunch gate_launch() const {
+    ExpertsLaunch l = launch(c.type, c.ffn_dim * (c.apart ? 1 : 2), c.dim);
+    l.epilogue = c.apart ? Epilogue::Store : Epilogue::Gated;
+    l.out_stride = c.apart ? 2 * c.ffn_dim : c.ffn_dim;
+    return l;
+  }
+  ExpertsLaunch up_launch() const {
+    ExpertsLaunch l = launch(c.up_type(), c.ffn_dim, c.dim);
+    l.epilogue = Epilogue::Store;
+    l.out_stride = 2 * c.ffn_dim;
+    return l;
+  }
+  ExpertsLaunch down_launch(bool sums) const {
+    ExpertsLaunch l = launch(c.type, c.dim, c.ffn_dim);
+    l.by_place = true;
+    l.epilogue = sums ? Epilogue::AddTo : Epilogue::Floats;
+    l.sums = sums;
+    l.scale = sums ? selftest::kScale : 1;
+    l.out_stride = c.dim;
+    return l;
+  }
+
+  bool takes(const ExpertsKernel& kernel, const ExpertsShape& shape, const Routing& routing) const {
+    return runs_on(kernel.code, test.gpu.compute_capability) && kernel.supports(shape, routing);
+  }
+  // Which down products the kernel has.
+  bool has_results(const ExpertsKernel& kernel, const Routing& routing) const {
+    return takes(kernel, down_launch(false), routing);
+  }
+  bool has_sums(const ExpertsKernel& kernel, const Routing& routing) const {
+    return !c.own_route && takes(kernel, down_launch(true), routing);
+  }
+  bool takes(const ExpertsKernel& kernel, const Routing& routing) const {
+    return takes(kernel, gate_launch(), routing) &&
+           (!c.apart || takes(kernel, up_launch(), routing)) &&
+           (has_results(kernel, routing) || has_sums(kernel, routing));
+  }
+
   void multiply(const ExpertsKernel& kernel, ExpertsLaunch launch) const {
     if (kernel.expands) {
       launch.expanded = buffers.poisoned(expanded_bytes(launch, launch.routing)).data;
@@ -120,7 +155,9 @@ struct Layer {
     launch_sort_choices(routing, false, test.stream);
 
     const TestBuffer gated = buffers.poisoned(places * c.ffn_dim * element);
-    ExpertsLaunch first = launch(c.type, c.ffn_dim * (c.apart ? 1 : 2), c.dim);
+    const TestBuffer own_tickets = buffers.holding(std::vector<int32_t>(2));
+    ExpertsLaunch first = gate_launch();
+    first.tickets = reinterpret_cast<unsigned*>(own_tickets.data);
     first.in = normed.data;
     first.routing = routing;
     first.weight = holding(gate);
@@ -128,13 +165,12 @@ struct Layer {
     TestBuffer pairs;
     if (c.apart) {
       pairs = buffers.poisoned(places * 2 * c.ffn_dim * element);
-      ExpertsLaunch second = launch(c.up_type(), c.ffn_dim, c.dim);
+      ExpertsLaunch second = up_launch();
+      second.tickets = first.tickets + 1;
       second.in = normed.data;
       second.routing = routing;
       second.weight = holding(up);
       second.bias = floats(data.up_bias);
-      first.epilogue = second.epilogue = Epilogue::Store;
-      first.out_stride = second.out_stride = 2 * c.ffn_dim;
       first.out = pairs.data;
       second.out = pairs.data + c.ffn_dim * element;
       multiply(kernel, first);
@@ -143,72 +179,111 @@ struct Layer {
                    c.ffn_dim, c.spec.activation},
                   test.stream);
     } else {
-      first.epilogue = Epilogue::Gated;
       first.out = gated.data;
-      first.out_stride = c.ffn_dim;
       multiply(kernel, first);
     }
 
-    const TestBuffer sums = buffers.poisoned(places * c.dim * 4);
-    ExpertsLaunch last = launch(c.type, c.dim, c.ffn_dim);
+    ExpertsLaunch last = down_launch(false);
     last.in = gated.data;
-    last.by_place = true;
-    last.epilogue = Epilogue::Floats;
-    last.out = sums.data;
-    last.out_stride = c.dim;
     last.routing = routing;
     last.weight = holding(down);
     last.bias = floats(data.down_bias);
-    multiply(kernel, last);
-    launch_combine({reinterpret_cast<float*>(sums.data), reinterpret_cast<float*>(x.data), c.dim,
-                    selftest::kScale, routing, false, true, floats(data.expert_scale)},
-                   test.stream);
-    if (c.own_route) {
-      // The sum alone, instead of its addition to x.
-      const TestBuffer alone = buffers.poisoned(c.rows * c.dim * 4);
-      launch_combine({reinterpret_cast<float*>(sums.data), reinterpret_cast<float*>(alone.data),
-                      c.dim, selftest::kScale, routing, false, false, floats(data.expert_scale)},
-                     test.stream);
-      SKALD_CUDA(cudaStreamSynchronize(test.stream));
-      const std::vector<float> after = selftest::decode(DType::F32, buffers.bytes_of(x)),
-                               sum = selftest::decode(DType::F32, buffers.bytes_of(alone));
-      for (size_t i = 0; i < sum.size(); ++i) {
-        const float size = std::fabs(data.x[i]) + std::fabs(sum[i]);
-        if (!(std::fabs(data.x[i] + sum[i] - after[i]) <= 1e-6f * size)) {
-          problem = "its sum alone differs";
-        }
-      }
-      if (!buffers.intact(alone)) problem = "its sum alone wrote beyond its output";
-    }
-    if (one_kernel_sums(last, routing, kernel) && !c.own_route) {
-      // With a block for each group of rows, and with so few blocks that they use tickets.
-      for (const int multiprocessors : {test.gpu.multiprocessors, 2}) {
-        ExpertsLaunch summed = last;
-        summed.multiprocessors = multiprocessors;
-        const TestBuffer once = buffers.holding(data.x);
-        const TestBuffer left =
-            buffers.holding(std::vector<int32_t>(static_cast<size_t>(row_sum_tickets(c.dim))));
-        launch_experts_row_sum(summed,
-                               {reinterpret_cast<float*>(once.data), selftest::kScale,
-                                reinterpret_cast<unsigned*>(left.data)},
-                               test.stream);
-        SKALD_CUDA(cudaStreamSynchronize(test.stream));
-        if (buffers.bytes_of(once) != buffers.bytes_of(x)) problem = "its sum gave other bits";
-        if (!buffers.intact(once)) problem = "its sum wrote beyond its output";
-        for (const std::byte byte : buffers.bytes_of(left)) {
-          if (byte != std::byte{0}) problem = "its sum's tickets are not zero after the launch";
-        }
-      }
-    }
+    const bool combines = has_results(kernel, routing);
+    if (combines) combine(kernel, last, x, problem);
+    if (has_sums(kernel, routing)) sum(kernel, last, x, combines, problem);
     SKALD_CUDA(cudaStreamSynchronize(test.stream));
-    for (const TestBuffer& buffer : {normed, logits, gated, sums, x, tickets}) {
+    for (const TestBuffer& buffer : {normed, logits, gated, x, tickets, own_tickets}) {
       if (!buffers.intact(buffer)) problem = "it wrote beyond a buffer";
     }
     if (c.apart && !buffers.intact(pairs)) problem = "it wrote beyond a buffer";
+    check_zero(tickets, problem);
+    check_zero(own_tickets, problem);
+    return x;
+  }
+
+  void check_zero(const TestBuffer& tickets, std::string& problem) const {
     for (const std::byte left : buffers.bytes_of(tickets)) {
       if (left != std::byte{0}) problem = "its ticket is not zero after the launch";
     }
-    return x;
+  }
+
+  // Adds the results of all places, which are sums of their own, to x.
+  void combine(const ExpertsKernel& kernel, ExpertsLaunch last, const TestBuffer& x,
+               std::string& problem) const {
+    const TestBuffer sums = buffers.poisoned(last.routing.choices() * c.dim * 4);
+    last.out = sums.data;
+    multiply(kernel, last);
+    const float* factors = data.expert_scale.empty() ? nullptr : holding_floats(data.expert_scale);
+    CombineLaunch launch = {reinterpret_cast<float*>(sums.data), reinterpret_cast<float*>(x.data),
+                            c.dim, selftest::kScale, last.routing, false, true, factors};
+    launch_combine(launch, test.stream);
+    if (c.own_route) {
+      const TestBuffer alone = buffers.poisoned(c.rows * c.dim * 4);
+      launch.x = reinterpret_cast<float*>(alone.data);
+      launch.adds = false;
+      launch_combine(launch, test.stream);
+      check_alone(alone, x, problem);
+    }
+    SKALD_CUDA(cudaStreamSynchronize(test.stream));
+    if (!buffers.intact(sums)) problem = "it wrote beyond its results";
+  }
+
+  // `alone` is what was added to the residual stream to get `after`.
+  void check_alone(const TestBuffer& alone, const TestBuffer& after, std::string& problem) const {
+    SKALD_CUDA(cudaStreamSynchronize(test.stream));
+    const std::vector<float> whole = selftest::decode(DType::F32, buffers.bytes_of(after)),
+                             sum = selftest::decode(DType::F32, buffers.bytes_of(alone));
+    for (size_t i = 0; i < sum.size(); ++i) {
+      const float size = std::fabs(data.x[i]) + std::fabs(sum[i]);
+      if (!(std::fabs(data.x[i] + sum[i] - whole[i]) <= 1e-6f * size)) {
+        problem = "its sum alone differs";
+      }
+    }
+    if (!buffers.intact(alone)) problem = "its sum alone wrote beyond its output";
+  }
+
+  // The kernel adds the sum of a row's experts to x. `known`: x has been computed by another way,
+  // with the same bits.
+  void sum(const ExpertsKernel& kernel, const ExpertsLaunch& last, const TestBuffer& x, bool known,
+           std::string& problem) const {
+    const TestBuffer results = buffers.poisoned(last.routing.choices() * c.dim * 4);
+    const TestBuffer tickets =
+        buffers.holding(std::vector<int32_t>(static_cast<size_t>(row_sum_tickets(c.dim))));
+    ExpertsLaunch summed = down_launch(true);
+    summed.in = last.in;
+    summed.routing = last.routing;
+    summed.weight = last.weight;
+    summed.bias = last.bias;
+    summed.results = reinterpret_cast<float*>(results.data);
+    summed.tickets = reinterpret_cast<unsigned*>(tickets.data);
+    summed.out = x.data;
+    if (!known) multiply(kernel, summed);
+    // With a block for each group of rows, and with so few blocks that they use tickets; the choice
+    // is complete.
+    for (const int multiprocessors : {test.gpu.multiprocessors, 2}) {
+      const TestBuffer once = buffers.holding(data.x);
+      summed.multiprocessors = multiprocessors;
+      summed.chosen_early = true;
+      summed.out = once.data;
+      multiply(kernel, summed);
+      SKALD_CUDA(cudaStreamSynchronize(test.stream));
+      if (buffers.bytes_of(once) != buffers.bytes_of(x)) problem = "its sum gave other bits";
+      if (!buffers.intact(once)) problem = "its sum wrote beyond its output";
+      check_zero(tickets, problem);
+    }
+    ExpertsLaunch alone = summed;
+    alone.epilogue = Epilogue::Floats;
+    if (takes(kernel, alone, alone.routing)) {
+      const TestBuffer by_itself = buffers.poisoned(c.dim * 4);
+      alone.out = by_itself.data;
+      multiply(kernel, alone);
+      check_alone(by_itself, x, problem);
+    }
+    if (!buffers.intact(results)) problem = "its sum wrote beyond its results";
+  }
+
+  const float* holding_floats(const std::vector<float>& values) const {
+    return reinterpret_cast<const float*>(buffers.holding(values).data);
   }
 };
 
@@ -232,11 +307,9 @@ void test_experts(const selftest::ExpertsCase& c, const selftest::ExpertsData& d
                              ints(places),
                              ints(row_of),
                              ints(begins)};
-    ExpertsLaunch gate = layer.launch(c.type, 2 * c.ffn_dim, c.dim);
-    ExpertsLaunch down = layer.launch(c.type, c.dim, c.ffn_dim);
-    gate.routing = down.routing = routing;
-    gate.epilogue = Epilogue::Gated;
-    if (!takes(kernel, gate, test.gpu) || !takes(kernel, down, test.gpu)) continue;
+    ExpertsLaunch gate = layer.gate_launch();
+    gate.routing = routing;
+    if (!layer.takes(kernel, routing)) continue;
     std::string problem;
     const TestBuffer x = layer.run(kernel, routing, buffers.holding(data.x), problem);
     std::vector<int32_t> got(data.chosen.size());
@@ -249,7 +322,7 @@ void test_experts(const selftest::ExpertsCase& c, const selftest::ExpertsData& d
     const std::vector<float> result = selftest::decode(DType::F32, buffers.bytes_of(x));
     report.add(selftest::Sort::Experts, c,
                {kernel.name, c.type, data.expected.error(result), data.expected.bound,
-                &select_experts(gate, routing, test.gpu, {false, expanded_bytes(gate, routing)}) ==
+                &select_experts(gate, routing, test.gpu, {false, false, expanded_bytes(gate, routing)}) ==
                     &kernel,
                 problem});
   }

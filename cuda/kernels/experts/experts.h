@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 
 #include "cuda/gpu/stream.h"
 #include "cuda/kernels/epilogue.h"
@@ -84,11 +85,15 @@ struct ExpertsShape {
   int64_t outs, ins;
   bool by_place;       // `in` has a row per place; false: a row per row of the step
   int64_t out_stride;  // numbers from one row of out to the next
-  Epilogue epilogue;   // Store, Floats or Gated
+  Epilogue epilogue;   // Store, Floats or Gated; with `sums` AddTo or Floats
   Activation activation;
+  // by_place, one row: the kernel also adds up the row's experts. out = scale * the sum of weight *
+  // result, in the order of the choices; AddTo adds that to out, the residual stream.
+  bool sums = false;
+  float scale = 1;
   bool dependent;  // LinearShape's
-  // The choice of experts was complete before the kernel ahead started; for experts_row and
-  // experts_few.
+  // The choice of experts was complete before the kernel ahead let this one start; for kernels
+  // that let the next one start after the choice (ExpertsKernel::after_choice).
   bool chosen_early;
 };
 struct ExpertsLaunch : ExpertsShape {
@@ -101,11 +106,19 @@ struct ExpertsLaunch : ExpertsShape {
   const float* bias;  // [count, outs] or nullptr, in the order of the weight's rows
   const void* in;     // [rows, ins], or [places, ins]
   // Store: [places, outs]; Floats: float; Gated: [places, outs / 2]. May be columns of a wider
-  // matrix.
+  // matrix. With `sums`: float [outs].
   void* out;
   Routing routing;
-  int multiprocessors;  // experts_row and experts_few have a block on each
+  int multiprocessors;  // kernels for one row and experts_few have a block on each
   void* expanded;       // room for all experts' weights in 16 bits; for a kernel that expands
+  float* results;       // experts_row that sums: [places, outs], scratch
+  // This launch's own integers, zero before and after: experts_row that sums has
+  // row_sum_tickets(outs) of them, gemv_q_sm90 one.
+  unsigned* tickets;
+  // For gemv_q_sm90: GemvQPart's signals, and the other format of a pair's kernel
+  // (ProductCall::partner).
+  unsigned *signal, *wait;
+  std::optional<DType> partner;
 };
 template <KernelId>
 void launch_experts(const ExpertsLaunch& launch, Stream stream);
@@ -117,18 +130,14 @@ bool supports_experts_few(const ExpertsShape& shape, const RoutingShape& routing
 void launch_experts_few(const ExpertsLaunch& launch, Stream stream);
 
 // For one row, with `used` up to 32: streams weights through registers, several parts ahead.
-// launch_experts_row_sum() takes a product with Floats and also adds up the row's experts: to.x
-// becomes to.x + to.scale * the sum of weight * result, in the order of the choices. `out` is
-// scratch.
-struct ExpertsSum {
-  float* x;  // [outs]
-  float scale;
-  unsigned* tickets;  // row_sum_tickets(outs), zero before and after
-};
 constexpr int64_t row_sum_tickets(int64_t outs) { return (outs + 15) / 16; }
 bool supports_experts_row(const ExpertsShape& shape, const RoutingShape& routing);
 void launch_experts_row(const ExpertsLaunch& launch, Stream stream);
-void launch_experts_row_sum(const ExpertsLaunch& launch, const ExpertsSum& to, Stream stream);
+
+// For one row and block formats: the kernel of products of one row, whose matrix is put together
+// from the chosen experts' (ChosenShape). By place, it always sums.
+bool supports_experts_gemv_q(const ExpertsShape& shape, const RoutingShape& routing);
+void launch_experts_gemv_q(const ExpertsLaunch& launch, Stream stream);
 
 // For many rows of each expert: weights are read once for 64 places.
 bool supports_experts_many(const ExpertsShape& shape, const RoutingShape& routing);
@@ -141,7 +150,8 @@ void launch_experts_many_q_sm90(const ExpertsLaunch& launch, Stream stream);  //
 // Converts all weights of a block format to bf16 first, then as launch_experts_many_sm90().
 bool supports_experts_expanded(const ExpertsShape& shape, const RoutingShape& routing);
 
-// Any type, any format, any size, any GPU; the reference.
+// Any type, any format, any size, any GPU; the reference. It does not sum.
+bool supports_experts_plain(const ExpertsShape& shape, const RoutingShape& routing);
 void launch_experts_plain(const ExpertsLaunch& launch, Stream stream);
 
 }  // namespace skald::cuda

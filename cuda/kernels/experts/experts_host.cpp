@@ -1,5 +1,6 @@
 // Which products of experts each kernel supports.
 #include "cuda/kernels/experts/experts_layout.h"
+#include "cuda/kernels/experts/experts_one_row.h"
 
 namespace skald::cuda {
 namespace {
@@ -15,19 +16,31 @@ bool suits_parts(const ExpertsShape& a) {
 }  // namespace
 
 bool supports_experts_few(const ExpertsShape& a, const RoutingShape& routing) {
-  return suits_parts(a) && a.ins <= kMostFewCols && routing.choices() <= kMostFewChoices &&
+  return suits_parts(a) && !a.sums && a.ins <= kMostFewCols && routing.choices() <= kMostFewChoices &&
          expert_tiles(routing, kFewPlaces) <= kMostFewTiles;
 }
 
 bool supports_experts_row(const ExpertsShape& a, const RoutingShape& routing) {
   return suits_parts(a) && routing.rows == 1 && routing.used <= kMostRowUsed &&
+         (!a.sums || a.epilogue == Epilogue::AddTo) &&
          RowShared(a, routing).bytes(routing.used) <= kMostRowBytes;
 }
 
-bool supports_experts_expanded(const ExpertsShape& a, const RoutingShape&) {
-  return block_elems(a.format) > 1 && suits_parts(a);
+bool supports_experts_gemv_q(const ExpertsShape& a, const RoutingShape& routing) {
+  // Activations are fetched 8 at a time, and the weight rows of an expert are whole groups.
+  return routing.rows == 1 && routing.used <= kMostChosen && block_elems(a.format) > 1 &&
+         a.by_place == a.sums && a.ins % 8 == 0 && (a.sums || a.outs % tiles::kRows == 0) &&
+         supports_gemv_q_sm90(one_row_product(a, routing));
 }
 
-bool supports_experts_many(const ExpertsShape& a, const RoutingShape&) { return suits_parts(a); }
+bool supports_experts_expanded(const ExpertsShape& a, const RoutingShape&) {
+  return block_elems(a.format) > 1 && suits_parts(a) && !a.sums;
+}
+
+bool supports_experts_many(const ExpertsShape& a, const RoutingShape&) {
+  return suits_parts(a) && !a.sums;
+}
+
+bool supports_experts_plain(const ExpertsShape& a, const RoutingShape&) { return !a.sums; }
 
 }  // namespace skald::cuda

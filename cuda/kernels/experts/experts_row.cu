@@ -7,7 +7,7 @@
 // shared memory, where they are added when all units are done. The order of a sum depends on the
 // number of columns alone.
 //
-// With ExpertsSum the results of a row's experts are added up, times their weights, on the residual
+// With `sums` the results of a row's experts are added up, times their weights, on the residual
 // stream: the last block that has stored results of a group of rows adds up the group.
 #include "cuda/kernels/device/launch.cuh"
 #include "cuda/kernels/experts/experts_sum.cuh"
@@ -35,10 +35,10 @@ struct Units {
   int own, groups;
   bool whole;
 
-  __device__ Units(const ExpertsLaunch& a, bool sums) {
+  __device__ explicit Units(const ExpertsLaunch& a) {
     const int blocks = static_cast<int>(gridDim.x), used = a.routing.used;
     groups = row_blocks(a, tiles::kRows);
-    whole = sums && groups == blocks;
+    whole = a.sums && groups == blocks;
     own = whole ? used : (used * groups - static_cast<int>(blockIdx.x) + blocks - 1) / blocks;
   }
   __device__ int number(int i) const { return static_cast<int>(blockIdx.x + i * gridDim.x); }
@@ -62,8 +62,8 @@ __device__ inline float sum_slices(const float* partial, int slices) {
 }
 
 // Adds up the row's experts of the block's group. For all threads.
-__device__ inline void sum_whole_group(const ExpertsLaunch& a, const ExpertsSum& to,
-                                       const int* experts, float* partials, int slices) {
+__device__ inline void sum_whole_group(const ExpertsLaunch& a, const int* experts, float* partials,
+                                       int slices) {
   const int row = static_cast<int>(threadIdx.x) % tiles::kRows;
   const int slot = static_cast<int>(threadIdx.x) / tiles::kRows, used = a.routing.used;
   const int64_t out = int64_t{blockIdx.x} * tiles::kRows + row;
@@ -80,18 +80,18 @@ __device__ inline void sum_whole_group(const ExpertsLaunch& a, const ExpertsSum&
   for (int e = 0; e < used; ++e) {
     sum = add_expert(__ldcg(a.routing.weights + e), partials[e * tiles::kRows + row], sum);
   }
-  to.x[out] = fmaf(to.scale, sum, __ldcg(to.x + out));
+  float* x = static_cast<float*>(a.out) + out;
+  *x = fmaf(a.scale, sum, __ldcg(x));
 }
 
 // Adds up the groups of which the block has stored the last results. For all threads. `last`:
 // shared memory, an integer for each unit of the block.
-__device__ inline void sum_stored_groups(const ExpertsLaunch& a, const ExpertsSum& to,
-                                         const Units& units, int* last) {
+__device__ inline void sum_stored_groups(const ExpertsLaunch& a, const Units& units, int* last) {
   const int used = a.routing.used;
   __threadfence();
   __syncthreads();
   for (int i = static_cast<int>(threadIdx.x); i < units.own; i += kThreads) {
-    unsigned* ticket = to.tickets + units.group(i);
+    unsigned* ticket = a.tickets + units.group(i);
     last[i] = atomicAdd(ticket, 1u) == static_cast<unsigned>(used - 1);
     if (last[i]) *ticket = 0;
   }
@@ -101,12 +101,13 @@ __device__ inline void sum_stored_groups(const ExpertsLaunch& a, const ExpertsSu
     const int unit = i / tiles::kRows;
     const int64_t row = int64_t{units.group(unit)} * tiles::kRows + i % tiles::kRows;
     if (!last[unit] || row >= a.outs) continue;
-    const float* results = static_cast<const float*>(a.out) + row;
+    const float* results = a.results + row;
     float sum = 0;
     for (int e = 0; e < used; ++e) {
-      sum = add_expert(__ldcg(a.routing.weights + e), __ldcg(results + e * a.out_stride), sum);
+      sum = add_expert(__ldcg(a.routing.weights + e), __ldcg(results + e * a.outs), sum);
     }
-    to.x[row] = fmaf(to.scale, sum, __ldcg(to.x + row));
+    float* x = static_cast<float*>(a.out) + row;
+    *x = fmaf(a.scale, sum, __ldcg(x));
   }
 }
 
@@ -114,7 +115,7 @@ __device__ inline void sum_stored_groups(const ExpertsLaunch& a, const ExpertsSu
 
 template <class Part>
 __global__ void __launch_bounds__(kThreads, 1)
-    experts_row(__grid_constant__ const ExpertsLaunch a, __grid_constant__ const ExpertsSum to) {
+    experts_row(__grid_constant__ const ExpertsLaunch a) {
 #if SKALD_HAS_MMA
   using T = typename Part::Number;
   extern __shared__ __align__(16) char dynamic[];
@@ -122,7 +123,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   const int used = a.routing.used, parts = parts_of(a.ins), slices = row_slices_of(parts);
   const int together = kWarps / slices, slice = warp % slices, first = warp / slices;
-  const Units units(a, to.x != nullptr);
+  const Units units(a);
   const int mine = first < units.own ? (units.own - first + together - 1) / together : 0;
   const int steps = mine * ((parts - slice + slices - 1) / slices);
   // Activations, [inputs, cols]: a row for each expert, or one for all.
@@ -202,7 +203,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   }
   __syncthreads();
 
-  if (units.whole) return sum_whole_group(a, to, experts, partials, slices);
+  if (units.whole) return sum_whole_group(a, experts, partials, slices);
   const int step = a.epilogue == Epilogue::Gated ? 2 : 1, results = tiles::kRows / step;
   for (int i = static_cast<int>(threadIdx.x); i < units.own * results; i += kThreads) {
     const int unit = i / results, row = i % results * step, slot = units.slot(unit);
@@ -210,18 +211,25 @@ __global__ void __launch_bounds__(kThreads, 1)
     if (out >= a.outs) continue;
     const float* partial = partials + unit * slices * tiles::kRows + row;
     const float up = step == 2 ? sum_slices(partial + 1, slices) : 0;
-    store_result<T>(a, {experts[slot], slot, out}, sum_slices(partial, slices), up);
+    const float sum = sum_slices(partial, slices);
+    if (a.sums) {
+      const float bias = a.bias ? a.bias[experts[slot] * a.outs + out] : 0;
+      a.results[slot * a.outs + out] = sum + bias;
+    } else {
+      store_result<T>(a, {experts[slot], slot, out}, sum, up);
+    }
   }
   // The partial sums have been read after sum_stored_groups' first barrier.
-  if (to.x) sum_stored_groups(a, to, units, reinterpret_cast<int*>(partials));
+  if (a.sums) sum_stored_groups(a, units, reinterpret_cast<int*>(partials));
 #endif
 }
 
-// Without a sum if to.x is null.
-void launch(const ExpertsLaunch& a, const ExpertsSum& to, Stream stream) {
+}  // namespace
+
+void launch_experts_row(const ExpertsLaunch& a, Stream stream) {
   const RowShared shared(a, a.routing);
   const int groups = row_blocks(a, tiles::kRows), units = a.routing.used * groups;
-  const bool whole = to.x && groups <= a.multiprocessors;
+  const bool whole = a.sums && groups <= a.multiprocessors;
   // A block on each multiprocessor, or more if the sums of so many units did not fit.
   const int most = static_cast<int>(shared.most_own()), fewest = (units + most - 1) / most;
   const int blocks = whole ? groups : std::min(units, std::max(a.multiprocessors, fewest));
@@ -232,16 +240,8 @@ void launch(const ExpertsLaunch& a, const ExpertsSum& to, Stream stream) {
     const auto kernel = experts_row<Part>;
     SKALD_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
     launch_kernel(kernel, {dim3(blocks), kThreads, static_cast<size_t>(bytes), a.dependent}, stream,
-                  a, to);
+                  a);
   });
-}
-
-}  // namespace
-
-void launch_experts_row(const ExpertsLaunch& a, Stream stream) { launch(a, {}, stream); }
-
-void launch_experts_row_sum(const ExpertsLaunch& a, const ExpertsSum& to, Stream stream) {
-  launch(a, to, stream);
 }
 
 template <>

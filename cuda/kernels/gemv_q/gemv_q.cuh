@@ -33,6 +33,23 @@ struct Sets {
   uint64_t *ready, *drained;
 };
 
+// The bias of a weight row of chosen experts, and where its result goes.
+__device__ inline void begin_of_experts(const LinearLaunch& a, const Layout& layout, int group,
+                                        int64_t weight, int64_t& out, float& bias) {
+  if (!a.experts.beside) {
+    const int slot = group / layout.expert_groups;
+    const int64_t own_outs = int64_t{layout.expert_groups} * tiles::kRows;
+    const int64_t row = weight - slot * own_outs;
+    out = slot * (a.epilogue == Epilogue::Gated ? 2 * a.out_stride : a.out_stride) + row;
+    if (a.bias) bias = __ldg(a.bias + __ldcg(a.chosen.chosen + slot) * own_outs + row);
+  } else if (a.bias) {
+    for (int slot = 0; slot < a.experts.used; ++slot) {
+      const int64_t expert = __ldcg(a.chosen.chosen + slot);
+      bias = fmaf(__ldcg(a.chosen.weights + slot), __ldg(a.bias + expert * a.outs + weight), bias);
+    }
+  }
+}
+
 // The finisher warp adds up the partial sums of the consumers and writes results. A lane has the
 // result of weight row lane % 16; lanes 0 to 15 write.
 template <class F, class T>
@@ -44,13 +61,17 @@ __device__ void finish(const LinearLaunch& a, const Layout& layout, const Sets& 
   Turn turn;
   for (int i = 0;; ++i) {
     float bias = 0, old = 0;
-    int64_t weight = 0;
+    int64_t weight = 0, out = 0;  // `out`: where the result goes
     bool inside = false;
     const auto begin = [&](int group) {
-      weight = int64_t{group} * tiles::kRows + weight_row;
+      weight = out = int64_t{group} * tiles::kRows + weight_row;
       inside = weight < a.outs;
       if (!inside) return;
-      if (a.bias) bias = __ldg(a.bias + weight);
+      if (a.experts.used) {
+        begin_of_experts(a, layout, group, weight, out, bias);
+      } else if (a.bias) {
+        bias = __ldg(a.bias + weight);
+      }
       if (added) old = __ldcg(static_cast<const float*>(a.out) + weight);
     };
     // The block's own groups are known before their sums arrive.
@@ -83,11 +104,13 @@ __device__ void finish(const LinearLaunch& a, const Layout& layout, const Sets& 
     if (lane >= tiles::kRows || !inside) continue;
     if (gated) {
       if (lane % 2 == 0) {
-        static_cast<T*>(a.out)[weight / 2] =
-            from_float<T>(activate_briefly(sum, a.activation) * up);
+        const bool clamped = a.activation == Activation::ClampedSwiglu;
+        const float result =
+            clamped ? cuda::gated(sum, up, a.activation) : activate_briefly(sum, a.activation) * up;
+        static_cast<T*>(a.out)[out / 2] = from_float<T>(result);
       }
     } else if (a.epilogue == Epilogue::Store) {
-      static_cast<T*>(a.out)[weight] =
+      static_cast<T*>(a.out)[out] =
           from_float<T>(a.activates ? activate_briefly(sum, a.activation) : sum);
     } else {
       static_cast<float*>(a.out)[weight] = added ? fmaf(a.scale, sum, old) : a.scale * sum;
@@ -102,6 +125,7 @@ struct GemvQShared {
   uint64_t staged[kMostTurns];
   int sequence[kGroupsAhead];
   float squares[kWarps];
+  const char* experts[kMostChosen];  // the chosen experts' matrices
 };
 
 // A consumer warp multiplies its share of each of the block's tiles. The weights of the next part
@@ -233,7 +257,8 @@ __device__ __forceinline__ void run_gemv_q(const LinearLaunch& a, const Layout& 
   constexpr unsigned kFirstFinisher = kGemvQConsumers + kGemvQStagers;
   if (threadIdx.x >= kFirstFinisher + 32) {
     const uint32_t staged = shared_address(&own.staged[0]);
-    if (elect_lane()) fetch(a, layout, shared, own.slots, own.sequence, staged);
+    if (a.experts.used) find_experts(a, own.experts);
+    if (elect_lane()) fetch(a, layout, shared, own.slots, own.sequence, staged, own.experts);
     return;
   }
   const Sets sets = {reinterpret_cast<float*>(shared + layout.partials_at), own.sequence, own.ready,
@@ -249,8 +274,8 @@ __device__ __forceinline__ void run_gemv_q(const LinearLaunch& a, const Layout& 
       if (a.gemv_q.late_start) let_next_kernel_start();
       barrier_arrive(&own.staged[turn]);
     };
-    a.norm_weight ? StageOne<F, T, true>(a, activations).run(staged)
-                  : StageOne<F, T, false>(a, activations).run(staged);
+    a.norm_weight ? StageOne<F, T, true>(a, layout, activations).run(staged)
+                  : StageOne<F, T, false>(a, layout, activations).run(staged);
     return;
   }
   consume<F>(layout, shared, own, sets.partials, activations);

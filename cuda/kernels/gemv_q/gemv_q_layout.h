@@ -54,13 +54,24 @@ struct Layout {
   int groups;               // the matrix's groups of 16 weight rows
   int own;                  // groups that belong to each block from the start
   bool drawn;               // the other groups go to whichever block asks first
+
+  // Chosen experts, each with as many groups or columns. `of_part` times a part's number, without
+  // the lowest 16 bits, is the expert that has the part.
+  int expert_groups, expert_records, expert_ins;
+  int expert_cols;  // with the padding of the last record
+  unsigned of_part;
 };
 
 template <class F>
 Layout layout_for(const LinearShape& a, int blocks) {
   constexpr int kTileCols = kTileParts<F> * tiles::kPartCols;
   Layout layout;
-  layout.records = static_cast<int>((a.ins + F::kRecordCols - 1) / F::kRecordCols);
+  const int beside = a.experts.beside ? a.experts.used : 1;
+  const int below = a.experts.used && !a.experts.beside ? a.experts.used : 1;
+  layout.expert_ins = static_cast<int>(a.ins / beside);
+  layout.expert_records = (layout.expert_ins + F::kRecordCols - 1) / F::kRecordCols;
+  layout.expert_cols = layout.expert_records * F::kRecordCols;
+  layout.records = beside * layout.expert_records;
   layout.parts = layout.records * F::kParts;
   layout.record_bytes = F::kRecordBytes;
   layout.tile_records = kTileCols / F::kRecordCols;
@@ -73,6 +84,9 @@ Layout layout_for(const LinearShape& a, int blocks) {
   layout.first_block = 0;
   layout.blocks = blocks;
   layout.groups = static_cast<int>((a.outs + tiles::kRows - 1) / tiles::kRows);
+  layout.expert_groups = layout.groups / below;
+  const int expert_parts = layout.expert_records * F::kParts;
+  layout.of_part = (65536 + expert_parts - 1) / expert_parts;
   constexpr int kFewGroups = 8;
   const int each = layout.groups / blocks;
   layout.drawn = each >= kFewGroups;
@@ -88,6 +102,8 @@ Layout layout_for(const LinearShape& a, int blocks) {
   const int64_t room = (half ? half_bytes : kMostBlockBytes) - others;
   layout.slots = static_cast<int>(std::clamp<int64_t>(room / layout.slot_bytes, 0, kMostSlots));
   layout.enough = layout.slots >= kFewestSlots && layout.turns <= kMostTurns;
+  // With larger numbers `of_part` would not be exact.
+  if (beside > 1 && layout.turns * kStageParts * expert_parts >= 65536) layout.enough = false;
   layout.partials_at = layout.slots * layout.slot_bytes;
   const int64_t more_sets = (room - layout.partials_at) / set_bytes;
   layout.sets =

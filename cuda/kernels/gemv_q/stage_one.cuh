@@ -15,6 +15,7 @@
 #include "cuda/kernels/device/mma.cuh"
 #include "cuda/kernels/gemv_q/by16_digits.cuh"
 #include "cuda/kernels/gemv_q/float_digits.cuh"
+#include "cuda/kernels/gemv_q/gemv_q_layout.h"
 #include "cuda/kernels/gemv_q/one_row.h"
 
 namespace skald::cuda {
@@ -56,6 +57,7 @@ class StageOne {
   static constexpr int kChunks = tiles::kPartCols * sizeof(In) / 256;  // 16-byte chunks per lane
 
   const LinearLaunch& a_;
+  const Layout& layout_;
   const Activations& to_;
   int lane_ = static_cast<int>(threadIdx.x) % 32,
       warp_ = static_cast<int>(threadIdx.x) / 32 % kWarps;
@@ -97,8 +99,14 @@ class StageOne {
       for (int i = 0; i < kTogether; ++i) {
 #pragma unroll
         for (int n = 0; n < kChunks; ++n) {
-          const int from = at + i * kApart * tiles::kPartCols + n * 16 * kNumbers;
-          const bool valid = from < a_.ins;
+          int from = at + i * kApart * tiles::kPartCols + n * 16 * kNumbers;
+          bool valid = from < a_.ins;
+          if (is_beside()) {
+            const int slot = expert_of(from / tiles::kPartCols);
+            const int column = from - slot * layout_.expert_cols;
+            from = slot * layout_.expert_ins + column;
+            valid = slot < a_.experts.used && column < layout_.expert_ins;
+          }
           copy_async(shared_address(to + i * kApart * kPart + n * 256), in + (valid ? from : 0),
                      valid);
         }
@@ -111,7 +119,18 @@ class StageOne {
     wait_for_copies<1>();
     __syncwarp();
   }
-  __device__ void convert(char* part, const Norms& weights, float& sum) const {
+  __device__ bool is_beside() const { return !kNormed && a_.experts.beside; }
+  // The expert that has a part, if experts lie beside one another.
+  __device__ int expert_of(int part) const {
+    return static_cast<int>(static_cast<unsigned>(part) * layout_.of_part >> 16);
+  }
+  // The chosen experts' weights, one for each lane.
+  __device__ float expert_weight() const {
+    return lane_ < a_.experts.used ? __ldcg(a_.chosen.weights + lane_) : 0;
+  }
+  // factors: of the digits of each item's part.
+  __device__ void convert(char* part, const Norms& weights, const float (&factors)[kTogether],
+                          float& sum) const {
     float4 x[kTogether][2];
     unsigned bits[kTogether];
 #pragma unroll
@@ -130,12 +149,15 @@ class StageOne {
     }
     __syncwarp();
 #pragma unroll
-    for (int i = 0; i < kTogether; ++i) digits_.store(part + i * kApart * kPart, x[i], bits[i]);
+    for (int i = 0; i < kTogether; ++i) {
+      digits_.store(part + i * kApart * kPart, x[i], bits[i], factors[i]);
+    }
     __syncwarp();
   }
 
  public:
-  __device__ StageOne(const LinearLaunch& a, const Activations& to) : a_(a), to_(to) {}
+  __device__ StageOne(const LinearLaunch& a, const Layout& layout, const Activations& to)
+      : a_(a), layout_(layout), to_(to) {}
 
   // Each lane calls staged(turn) as soon as its warp has stored its share of that turn.
   template <class Staged>
@@ -143,12 +165,23 @@ class StageOne {
     Norms now, next;
     if constexpr (kNormed) now = norms(0), next = norms(1);
     char* part = part_;
-    float sum = 0;
+    float sum = 0, factors[kTogether] = {1, 1};
+    float weight = is_beside() && a_.chosen.early ? expert_weight() : 0;
     int turn = -1;
 #pragma unroll 1
     for (;;) {
-      convert(part, now, sum);
+      convert(part, now, factors, sum);
       if (++turn == to_.turns) break;
+      if (is_beside()) {
+        if (turn == 0 && !a_.chosen.early) {
+          wait_for_kernel_ahead();
+          weight = expert_weight();
+        }
+#pragma unroll
+        for (int i = 0; i < kTogether; ++i) {
+          factors[i] = __shfl_sync(~0u, weight, expert_of(first_ + turn * kStageParts + i * kApart));
+        }
+      }
       if (turn == 0) {
         wait_for_kernel_ahead();
         bring();

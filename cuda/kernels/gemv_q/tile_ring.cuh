@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "cuda/kernels/device/launch.cuh"
 #include "cuda/kernels/device/ptx.cuh"
 #include "cuda/kernels/device/shares.cuh"
 #include "cuda/kernels/gemv_q/gemv_q_layout.h"
@@ -78,6 +79,37 @@ __device__ inline void clear_ends(const Layout& layout, char* ring) {
   shared_writes_before_copies();
 }
 
+// The chosen experts' matrices, one for each lane. A warp calls it. Waits for the choice.
+__device__ inline void find_experts(const LinearLaunch& a, const char** experts) {
+  if (!a.chosen.early) wait_for_kernel_ahead();
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  if (lane < a.experts.used) {
+    const int64_t expert = __ldcg(a.chosen.chosen + lane);
+    experts[lane] = static_cast<const char*>(a.weight) + expert * a.chosen.stride;
+  }
+  __syncwarp();
+}
+
+// Brings records of a group from the matrices of experts that lie beside one another.
+struct RecordsBeside {
+  const char* const* expert;
+  int64_t group_at;  // of the group in an expert's matrix
+  int record = 0;    // the expert's next record
+
+  __device__ void copy(const Layout& layout, char* to, int records, uint64_t* full,
+                       uint64_t policy) {
+    while (records > 0) {
+      const int some = min(records, layout.expert_records - record);
+      const auto bytes = static_cast<uint32_t>(some * layout.record_bytes);
+      bulk_copy(to, *expert + group_at + record * layout.record_bytes, bytes, full, policy);
+      to += bytes;
+      records -= some;
+      record += some;
+      if (record == layout.expert_records) record = 0, ++expert;
+    }
+  }
+};
+
 // For GemvQPart::wait. Waits until three quarters of the sender's blocks have issued the loads of
 // all their tiles, or until the kernel ahead has ended: then its activations pass the barrier
 // `staged`.
@@ -88,9 +120,9 @@ __device__ inline void wait_for_signals(const unsigned* signals, uint32_t staged
 
 // The producer; one lane runs it. Few instructions lie between a slot's release and its next copy:
 // during these the slot brings nothing from memory. `staged`: the barrier that is passed when the
-// first activations are staged.
+// first activations are staged. `experts`: from find_experts().
 __device__ inline void fetch(const LinearLaunch& a, const Layout& layout, char* ring, Slots& at,
-                             int* sequence, uint32_t staged) {
+                             int* sequence, uint32_t staged, const char* const* experts) {
   const uint64_t policy = evict_first_policy();
   const int tile_bytes = layout.tile_records * layout.record_bytes;
   const int64_t group_bytes = int64_t{layout.records} * layout.record_bytes;
@@ -103,6 +135,13 @@ __device__ inline void fetch(const LinearLaunch& a, const Layout& layout, char* 
   for (int group; (group = groups.next(a, layout)) != kNoMore; ++count) {
     sequence[count % kGroupsAhead] = group;
     const char* from = static_cast<const char*>(a.weight) + group * group_bytes;
+    const bool below = a.experts.used && !a.experts.beside;
+    if (below) {
+      const int slot = group / layout.expert_groups;
+      from = experts[slot] + (group - slot * layout.expert_groups) * group_bytes;
+    }
+    RecordsBeside beside = {experts,
+                            int64_t{group} * layout.expert_records * layout.record_bytes};
 #pragma unroll 1
     for (int tile = 0; tile < layout.tiles; ++tile, turn.next(layout.slots), from += tile_bytes) {
       const bool whole = layout.end_at == 0 || tile + 1 < layout.tiles;
@@ -111,7 +150,13 @@ __device__ inline void fetch(const LinearLaunch& a, const Layout& layout, char* 
       if (a.gemv_q.wait && count == 0 && tile == 1) wait_for_signals(a.gemv_q.wait, staged);
       at.end[turn.slot] = 0;
       barrier_expect_bytes(&at.full[turn.slot], bytes);
-      bulk_copy(ring + turn.slot * layout.slot_bytes, from, bytes, &at.full[turn.slot], policy);
+      char* const to = ring + turn.slot * layout.slot_bytes;
+      if (a.experts.beside) {
+        const int records = whole ? layout.tile_records : layout.records % layout.tile_records;
+        beside.copy(layout, to, records, &at.full[turn.slot], policy);
+      } else {
+        bulk_copy(to, from, bytes, &at.full[turn.slot], policy);
+      }
     }
   }
   if (a.gemv_q.signal) lane_adds(a.gemv_q.signal, 1);

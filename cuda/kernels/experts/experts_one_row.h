@@ -1,0 +1,26 @@
+// The products of one row's chosen experts as one product of gemv_q_sm90. Calls no CUDA, so that a
+// plan can ask whether a product fits.
+#pragma once
+
+#include "cuda/kernels/experts/experts.h"
+#include "cuda/kernels/linear.h"
+
+namespace skald::cuda {
+
+inline LinearShape one_row_product(const ExpertsShape& a, const RoutingShape& routing) {
+  LinearShape shape = {};
+  shape.type = a.type;
+  shape.format = a.format;
+  shape.experts = {routing.used, a.sums};
+  shape.outs = a.outs * (a.sums ? 1 : routing.used);
+  shape.ins = a.ins * (a.sums ? routing.used : 1);
+  shape.rows = 1;
+  shape.out_stride = a.out_stride;
+  shape.epilogue = a.epilogue;
+  shape.scale = a.scale;
+  shape.activation = a.activation;
+  shape.dependent = a.dependent;
+  return shape;
+}
+
+}  // namespace skald::cuda
