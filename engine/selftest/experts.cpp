@@ -174,6 +174,7 @@ std::vector<ExpertsCase> experts_cases(Extent extent) {
       add({format.type, {6, 2}, block, 3 * block, rows});
     }
     add({format.type, {4, 2}, 256, 1280, 70, Taste::OneForAll});
+    add({format.type, {8, 8}, 256, 1280, 1});  // so many weight rows that blocks draw them
     if (format.type == DType::Q4_K || format.type == DType::MXFP4) {
       add({format.type, {4, 2}, 256, 256, 400});  // several tiles of 128 for each expert
     }
