@@ -44,7 +44,7 @@ class By16DigitStore {
 
  public:
   // See DigitStore::store().
-  __device__ void store(char* part, const float4 (&x)[2], unsigned bits, float factor) const {
+  __device__ void store(char* part, const float4 (&x)[2], unsigned bits) const {
     // Two digits reach 32639. An integer of 15 bits exceeds that if the upper bits of its float are
     // all ones (32640 and more), or become so by rounding. Then the scale is the next power of two,
     // and the integer has one bit less.
@@ -76,8 +76,8 @@ class By16DigitStore {
           static_cast<uint16_t>(digit_of(sums[0], t_) | digit_of(sums[1], t_) << 8);
     }
     char* scales = part + By16Part::kScaleAt + lane_ % 16 * By16Part::kLaneBytes;
-    *reinterpret_cast<float*>(scales) = scale.down * factor;
-    *reinterpret_cast<float*>(scales + 16 * By16Part::kLaneBytes) = scale.down * factor;
+    *reinterpret_cast<float*>(scales) = scale.down;
+    *reinterpret_cast<float*>(scales + 16 * By16Part::kLaneBytes) = scale.down;
   }
 };
 

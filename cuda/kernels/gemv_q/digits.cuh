@@ -145,11 +145,11 @@ class DigitStore {
  public:
   // Stores a lane's eight activations of a part: x[0] begins at column 4 * t, x[1] 16 columns
   // further. `bits` are the bits of a float that no activation of the part exceeds; its power of
-  // two becomes the part's. Products of the part are multiplied by `factor`.
-  __device__ void store(char* part, const float4 (&x)[2], unsigned bits, float factor) const {
+  // two becomes the part's.
+  __device__ void store(char* part, const float4 (&x)[2], unsigned bits) const {
     const NumberScale numbers(bits, kNumberBits);
     const float scale =
-        numbers.down * factor * (kScaleUnit<typename F::Scales> / (kRatio << Planes<F>::kUp));
+        numbers.down * (kScaleUnit<typename F::Scales> / (kRatio << Planes<F>::kUp));
     int n[2][4];
     to_numbers(x[0], numbers.up, n[0]);
     to_numbers(x[1], numbers.up, n[1]);

@@ -26,7 +26,7 @@ class FloatDigitStore {
 
  public:
   // See DigitStore::store().
-  __device__ void store(char* part, const float4 (&x)[2], unsigned bits, float factor) const {
+  __device__ void store(char* part, const float4 (&x)[2], unsigned bits) const {
     constexpr int kBits = 15;
     const NumberScale scale(bits, kBits);
     uint32_t digits[2][4];
@@ -40,7 +40,7 @@ class FloatDigitStore {
       *reinterpret_cast<uint4*>(part + digits_ + d * FloatPart::kDigit) = {
           digits[d][0], digits[d][1], digits[d][2], digits[d][3]};
     }
-    *reinterpret_cast<float*>(part + FloatPart::kScaleAt) = scale.down * factor;
+    *reinterpret_cast<float*>(part + FloatPart::kScaleAt) = scale.down;
   }
 
  private:

@@ -128,7 +128,7 @@ class StageOne {
   __device__ float expert_weight() const {
     return lane_ < a_.experts.used ? __ldcg(a_.chosen.weights + lane_) : 0;
   }
-  // factors: of the digits of each item's part.
+  // factors: beside one another, those of each item's expert.
   __device__ void convert(char* part, const Norms& weights, const float (&factors)[kTogether],
                           float& sum) const {
     float4 x[kTogether][2];
@@ -144,14 +144,16 @@ class StageOne {
           x[i][n] = times(x[i][n], weights.x[i][n]);
         }
       }
+      if (is_beside()) {
+        const float4 factor = {factors[i], factors[i], factors[i], factors[i]};
+        for (float4& four : x[i]) four = times(four, factor);
+      }
       // Non-negative floats have the same order as their bits.
       bits[i] = __reduce_max_sync(~0u, __float_as_uint(fmaxf(largest(x[i][0]), largest(x[i][1]))));
     }
     __syncwarp();
 #pragma unroll
-    for (int i = 0; i < kTogether; ++i) {
-      digits_.store(part + i * kApart * kPart, x[i], bits[i], factors[i]);
-    }
+    for (int i = 0; i < kTogether; ++i) digits_.store(part + i * kApart * kPart, x[i], bits[i]);
     __syncwarp();
   }
 
