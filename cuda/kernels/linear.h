@@ -33,10 +33,10 @@ struct ClusterRoom {
 };
 ClusterRoom cluster_room();  // on the current device; takes some microseconds
 
-// A matrix that is put together from those of one row's chosen experts; for gemv_q_sm90. Below one
-// another, they multiply the same activations: outs is the experts' weight rows in all. Beside one
-// another, each multiplies activations of its own, times the expert's weight, and the results are
-// the sums of all experts: ins is the experts' columns in all.
+// A matrix that is put together from those of one row's chosen experts, for gemv_q_experts_sm90.
+// Below one another, they multiply the same activations: outs is the experts' weight rows in all.
+// Beside one another, each multiplies activations of its own, times the expert's weight, and the
+// results are the sums of all experts: ins is the experts' columns in all.
 struct ChosenShape {
   int used = 0;  // 0: the matrix is an ordinary one
   bool beside = false;
@@ -88,6 +88,22 @@ struct ChosenPart {
   bool early = false;
 };
 
+// For experts below one another: the product itself routes the row. Its blocks compute logits from
+// the normed row, send them to one another, and each chooses the experts. So all blocks must run at
+// the same time, as they do if there are no more than multiprocessors.
+struct RouterPart {
+  const float* weight = nullptr;  // [count, ins]; nullptr: the choice is complete
+  const float *bias = nullptr, *choice_bias = nullptr;  // as RouteLaunch
+  ExpertsSpec spec;
+  // [count], zero before the product. A later product of experts beside one another, which also has
+  // this address but no `weight`, sets them to zero again.
+  uint64_t* sent = nullptr;
+  int32_t* chosen = nullptr;  // [used], written for later launches, in the order of their numbers
+  float* weights = nullptr;   // [used], written
+};
+inline constexpr int kMostRouted = 512;       // experts
+inline constexpr int kMostRoutedByBlock = 4;  // logits of a block
+
 // Fields for gemm_q_sm90.
 struct GemmQPart {
   void* workspace = nullptr;  // gemm_q_workspace_bytes(), 128-byte aligned; shared by a stream
@@ -134,6 +150,7 @@ struct LinearLaunch : LinearShape {
   GemvPart gemv;
   GemvQPart gemv_q;
   ChosenPart chosen;
+  RouterPart router;
   GemmQPart gemm_q;
   CublasPart cublas;
 };
@@ -161,6 +178,8 @@ void launch_gemv_sm90(const LinearLaunch& launch, int multiprocessors, Stream st
 // Block formats and one row.
 bool supports_gemv_q_sm90(const LinearShape& shape);
 void launch_gemv_q_sm90(const LinearLaunch& launch, int multiprocessors, Stream stream);
+// The same for chosen experts (ChosenShape).
+void launch_gemv_q_experts_sm90(const LinearLaunch& launch, int multiprocessors, Stream stream);
 // Two launches as one kernel: matrices of different formats multiply the same activations. For the
 // pairs of formats that models mix. Each launch has its own ticket.
 bool has_gemv_q_pair_sm90(DType a, DType b);

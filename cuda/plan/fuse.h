@@ -84,6 +84,7 @@ struct FusedExperts {
   // The weights that the norm has for the router, which may be None, if not those of `norm`.
   std::optional<WeightId> route_norm = {};
   bool adds = true;
+  bool keeps_norm = false;  // a later op reads norm.out, such as a shared expert
 };
 
 // out = keep * out + scale * norm(a_norm(a) + b_norm(b)), all float32.

@@ -33,6 +33,7 @@ bool Fuser::routed_experts() {
   if (reduces(at_ + 2, experts->out) && absorbs(at_, at_ + 1, experts->out, norm->out)) {
     fused.out = experts->out;
     fused.adds = false;
+    fused.keeps_norm = read_after(at_ + 1, norm->out);
     emit(fused, 2);
     return true;
   }
@@ -42,6 +43,7 @@ bool Fuser::routed_experts() {
   }
   fused.out = add->x;
   fused.scale = add->scale;
+  fused.keeps_norm = read_after(at_ + 2, norm->out);
   emit(fused, 3);
   return true;
 }

@@ -156,7 +156,9 @@ struct ExpertsKernel {
   bool in_place = false;  // also reads experts on the host, and those in the slots of a cache
   // Lets the next kernel start after its own wait, when the choice of experts is complete.
   bool after_choice = false;
-  bool signals = false;  // has a partner, signal and wait (ExpertsLaunch)
+  bool signals = false;  // has signal and wait (ExpertsLaunch)
+  // Non-null: of gate and up, the kernel may route the row itself.
+  bool (*routes)(const ExpertsShape& gate, const RoutingShape&, int multiprocessors) = nullptr;
 
   constexpr KernelId id() const { return kernel_id(name.data()); }
 };
@@ -194,12 +196,13 @@ const DeltaKernel& select_delta(const DeltaShape& shape, const DeltaNeed& need, 
 
 // select_experts() takes the first row that supports the experts.
 inline constexpr ExpertsKernel kExpertsKernels[] = {
-    {.name = "gemv_q_sm90 (experts)",
+    {.name = "gemv_q_experts_sm90",
      .code = KernelCode::Sm90a,
-     .supports = supports_experts_gemv_q,
+     .supports = supports_gemv_q_experts_sm90,
      .most_rows = 1,
      .after_choice = true,
-     .signals = true},
+     .signals = true,
+     .routes = gemv_q_experts_routes},
     {.name = "experts_row",
      .code = KernelCode::Sm80,
      .supports = supports_experts_row,
@@ -231,7 +234,10 @@ inline constexpr ExpertsKernel kExpertsKernels[] = {
      .code = KernelCode::Sm80,
      .supports = supports_experts_many,
      .any_rows = true},
-    {.name = "experts_plain", .code = KernelCode::Any, .supports = supports_experts_plain, .any_rows = true},
+    {.name = "experts_plain",
+     .code = KernelCode::Any,
+     .supports = supports_experts_plain,
+     .any_rows = true},
 };
 struct ExpertsNeed {
   bool reproducible = false;

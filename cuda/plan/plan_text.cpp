@@ -62,8 +62,8 @@ std::string entry_text(const FusedProgram& fused, const StepEntry& entry) {
       [](const RouteEntry&) { return std::string("route"); },
       [](const SortChoicesEntry&) { return std::string("sort_choices"); },
       [](const ExpertsEntry& experts) {
-        return concat(experts.kernel->name, experts.shape.sums ? " (sum)" : "",
-                      experts.in_place ? " (in place)" : "");
+        return concat(experts.routes ? "router in " : "", experts.kernel->name,
+                      experts.shape.sums ? " (sum)" : "", experts.in_place ? " (in place)" : "");
       },
       [](const ExpertsGateEntry&) { return std::string("gate"); },
       [](const CombineEntry&) { return std::string("combine"); },

@@ -58,6 +58,7 @@ struct StepLayout {
 // Sizes for the largest layer of routed experts.
 struct ExpertSizes {
   int64_t logits = 0;   // [rows, count], float
+  int64_t sent = 0;     // [count], of 8 bytes: ExpertsLaunch::sent
   int64_t choices = 0;  // each of four lists: one number per row and chosen expert
   int64_t begins = 0;   // [count + 1]
   int64_t slots = 0;    // [count]: ChooseSlotsLaunch::slots
@@ -69,8 +70,8 @@ struct ExpertSizes {
   int64_t expanded = 0;  // all experts' weights of the largest stack in 16 bits; 0: no room
 
   int64_t lists() const {
-    return padded(logits) + 4 * padded(choices) + padded(begins) + padded(tickets) + padded(slots) +
-           padded(moves);
+    return padded(logits) + padded(sent) + 4 * padded(choices) + padded(begins) + padded(tickets) +
+           padded(slots) + padded(moves);
   }
   int64_t rows() const { return padded(gated) + padded(pairs) + padded(sums) + padded(expanded); }
 };

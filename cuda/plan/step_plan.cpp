@@ -169,64 +169,88 @@ void StepPlanner::add(const FusedAttention& op) {
 }
 
 void StepPlanner::add(const FusedExperts& op) {
+  const bool in_place = reads_in_place(at_), shared = is_shared(at_);
+  const bool cached = in_place && (shared || setting_.placement.ops[at_].cached > 0);
+  std::vector<ExpertsEntry> products = expert_products(op, in_place);
+  const bool apart = products.size() > 2;  // gate and up are two stacks
+  ExpertsEntry &gate = products.front(), &down = products.back();
+  if (!apart && routes_inside(op, gate, down)) {
+    gate.routes = down.routed = true;
+    gate.in.act = op.norm.in;
+  } else {
+    emit(RouteEntry(), dependent_);
+  }
+  if (kind_.rows > 1) emit(SortChoicesEntry(), dependent_);
+  if (cached) emit(CacheEntry{shared ? host_.copied : 1, shared}, false);
+  std::optional<size_t> before;  // the product before
+  for (ExpertsEntry& product : products) {
+    const bool last = &product == &down;
+    product.slots = cached;
+    product.shape.chosen_early =
+        before && product.kernel->after_choice &&
+        std::get<ExpertsEntry>(plan_.entries[*before].kind).kernel->after_choice;
+    if (last && apart) emit(ExpertsGateEntry(), false);
+    const size_t at = emit(product, dependent_);
+    if (dependent_ && last && !apart && gate.kernel->signals && down.kernel->signals) {
+      connect(EdgeKind::Signal, *before, at);
+    }
+    before = at;
+  }
+  if (!down.shape.sums) emit(CombineEntry(), dependent_);
+  if (!shared) return;
+  emit(HostExpertsEntry(), false);
+  plan_.waits = true;
+}
+
+// The products of all stacks, without their edges. The last one is that of down.
+std::vector<ExpertsEntry> StepPlanner::expert_products(const FusedExperts& op,
+                                                       bool in_place) const {
+  using Kind = BufferName::Kind;
   const std::vector<ExpertStack> stacks = fused_.stacks(op);
   const RoutingShape routing = {kind_.rows, op.spec.used, op.spec.count};
-  const bool apart = stacks.size() > 2;  // gate and up are two stacks
-  emit(RouteEntry(), dependent_);
-  if (kind_.rows > 1) emit(SortChoicesEntry(), dependent_);
-  const bool in_place = reads_in_place(at_);
-  const bool shared = is_shared(at_);
-  const bool cached = in_place && (shared || setting_.placement.ops[at_].cached > 0);
-  if (cached) emit(CacheEntry{shared ? host_.copied : 1, shared}, false);
   const ExpertsNeed need = {setting_.reproducible, in_place, setting_.expanded_experts};
-  bool sums = false, early_before = false;
-  std::optional<size_t> signals;  // the entry before, if its kernel has signals
+  const bool apart = stacks.size() > 2;
+  std::vector<ExpertsEntry> products;
   for (size_t i = 0; i < stacks.size(); ++i) {
-    using Kind = BufferName::Kind;
-    const bool down = i + 1 == stacks.size();
-    if (down && apart) emit(ExpertsGateEntry(), false);
     ExpertsEntry entry = {};
     entry.stack = i;
     entry.in_place = in_place;
-    entry.slots = cached;
     entry.shape = experts_shape(fused_, op, stacks[i]);
     entry.shape.dependent = dependent_;
-    if (down && op.expert_scale == WeightId::None) {
+    entry.in.act = op.norm.out;
+    entry.out.kind = apart ? Kind::ExpertsPairs : Kind::ExpertsGated;
+    if (apart) entry.out.first_col = static_cast<int64_t>(i) * stacks.back().ins;
+    if (i + 1 == stacks.size()) {
+      entry.in = entry.out = {};
+      entry.in.kind = Kind::ExpertsGated;
+      entry.out.kind = Kind::ExpertsSums;
       ExpertsShape sum = entry.shape;
       sum.sums = true;
       sum.scale = op.scale;
       sum.epilogue = op.adds ? Epilogue::AddTo : Epilogue::Floats;
-      entry.kernel = find_experts(sum, routing, setting_.gpu, need);
-      if (entry.kernel) entry.shape = sum;
+      const bool plain = op.expert_scale == WeightId::None;
+      entry.kernel = plain ? find_experts(sum, routing, setting_.gpu, need) : nullptr;
+      if (entry.kernel) {
+        entry.shape = sum;
+        entry.out.kind = Kind::Act;
+        entry.out.act = op.out;
+      }
     }
     if (!entry.kernel) {
       entry.kernel = &select_experts(entry.shape, routing, setting_.gpu, need);
     }
-    entry.shape.chosen_early = early_before && entry.kernel->after_choice;
-    early_before = entry.kernel->after_choice;
-    if (entry.kernel->signals) entry.partner = partner(entry.shape.format);
-    if (entry.shape.sums) {
-      entry.in.kind = Kind::ExpertsGated;
-      entry.out.act = op.out;
-    } else if (down) {
-      entry.in.kind = Kind::ExpertsGated;
-      entry.out.kind = Kind::ExpertsSums;
-    } else {
-      entry.in.act = op.norm.out;
-      entry.out.kind = apart ? Kind::ExpertsPairs : Kind::ExpertsGated;
-      if (apart) entry.out.first_col = static_cast<int64_t>(i) * stacks.back().ins;
-    }
-    sums = entry.shape.sums;
-    const size_t at = emit(entry, dependent_);
-    if (dependent_ && down && !apart && signals && entry.kernel->signals) {
-      connect(EdgeKind::Signal, *signals, at);
-    }
-    signals = entry.kernel->signals ? std::optional(at) : std::nullopt;
+    products.push_back(entry);
   }
-  if (!sums) emit(CombineEntry(), dependent_);
-  if (!shared) return;
-  emit(HostExpertsEntry(), false);
-  plan_.waits = true;
+  return products;
+}
+
+// True if gate and up can route the row themselves.
+bool StepPlanner::routes_inside(const FusedExperts& op, const ExpertsEntry& gate,
+                                const ExpertsEntry& down) const {
+  const RoutingShape routing = {kind_.rows, op.spec.used, op.spec.count};
+  return gate.kernel->routes && gate.kernel == down.kernel && !op.keeps_norm &&
+         !fused_.routes_apart(op) &&
+         gate.kernel->routes(gate.shape, routing, setting_.gpu.multiprocessors);
 }
 
 }  // namespace skald::cuda

@@ -183,7 +183,8 @@ struct ExpertsEntry {
   BufferName in, out;
   bool in_place = false;  // reads the chosen experts on the host, or
   bool slots = false;     // where CacheEntry says
-  std::optional<DType> partner;  // ProductCall::partner
+  bool routes = false;    // gate and up: routes the row, so that there is no RouteEntry
+  bool routed = false;    // down: after such gate and up
 };
 struct ExpertsGateEntry {};
 struct CombineEntry {};

@@ -64,9 +64,12 @@ class StepPlanner {
   void carry(const FusedLinear& linear, const ProductChoices& choices, Range range);
   void signal(const FusedLinear& linear, const ProductChoices& choices, Range range);
   void meet_attention(const ProductChoices& choices, Range range);
-  std::optional<DType> partner(DType format) const;
   bool next_takes_carried(const FusedLinear& from) const;
   bool next_takes_prepared(ActId from) const;
+
+  std::vector<ExpertsEntry> expert_products(const FusedExperts& op, bool in_place) const;
+  bool routes_inside(const FusedExperts& op, const ExpertsEntry& gate,
+                     const ExpertsEntry& down) const;
 
   // In step_copies.cpp.
   HostPart host_part() const;

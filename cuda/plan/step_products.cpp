@@ -183,7 +183,10 @@ StepPlanner::Range StepPlanner::emit_products(const FusedLinear& op, const Produ
     entry.kernel = choice.kernel;
     entry.pieces = {piece};
     entry.in = in;
-    if (choice.kernel->has_partners && !pair) entry.partner = partner(format);
+    if (choice.kernel->has_partners && !pair && mixed_) {
+      if (format == mixed_->first) entry.partner = mixed_->second;
+      if (format == mixed_->second) entry.partner = mixed_->first;
+    }
     entry.paired = dependent_ && paired_;
     entry.pinned = setting_.reproducible;
     entry.copy = setting_.copies && format != fused_.type;
@@ -194,14 +197,6 @@ StepPlanner::Range StepPlanner::emit_products(const FusedLinear& op, const Produ
     emit(std::move(entry), dependent_);
   }
   return {first, plan_.entries.size()};
-}
-
-// The other format of the pair's kernel that the model runs, if the pair has this format.
-std::optional<DType> StepPlanner::partner(DType format) const {
-  if (!mixed_) return std::nullopt;
-  if (format == mixed_->first) return mixed_->second;
-  if (format == mixed_->second) return mixed_->first;
-  return std::nullopt;
 }
 
 // Separate launches of pieces with the same prepared rows may run beside one another.

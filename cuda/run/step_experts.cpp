@@ -13,15 +13,29 @@ Routing StepOps::routing(const Step& step, const StepEntry& entry) const {
           lists.row_of.as<int32_t>(),         lists.begins.as<int32_t>()};
 }
 
-void StepOps::launch(const Step& step, const StepEntry& entry, const RouteEntry&) {
+RouteLaunch StepOps::route_launch(const Step& step, const StepEntry& entry) const {
   const auto& experts = op<FusedExperts>(entry);
   const LoadedOp& weights = loaded(entry);
-  launch_route({p_.fused.type, act<float>(experts.norm.in), weights.norm, experts.norm.eps,
-                weights.router, weights.router_bias, p_.fused.cols(p_.fused.hidden),
-                act(experts.norm.out), memory_.experts.logits.as<float>(),
-                memory_.experts.tickets.as<unsigned>(), experts.spec, weights.choice_bias,
-                routing(step, entry), entry.dependent, setting_.reproducible, weights.route_norm},
-               stream_);
+  return {p_.fused.type,
+          act<float>(experts.norm.in),
+          weights.norm,
+          experts.norm.eps,
+          weights.router,
+          weights.router_bias,
+          p_.fused.cols(p_.fused.hidden),
+          act(experts.norm.out),
+          memory_.experts.logits.as<float>(),
+          memory_.experts.tickets.as<unsigned>(),
+          experts.spec,
+          weights.choice_bias,
+          routing(step, entry),
+          entry.dependent,
+          setting_.reproducible,
+          weights.route_norm};
+}
+
+void StepOps::launch(const Step& step, const StepEntry& entry, const RouteEntry&) {
+  launch_route(route_launch(step, entry), stream_);
 }
 
 void StepOps::launch(const Step& step, const StepEntry& entry, const SortChoicesEntry&) {
@@ -53,8 +67,13 @@ void StepOps::launch(const Step& step, const StepEntry& entry, const ExpertsEntr
     launch.tickets += 1 + experts.stack;
     launch.signal = entry.left(EdgeKind::Signal) ? memory_.products.signal() : nullptr;
     launch.wait = entry.taken(EdgeKind::Signal) ? memory_.products.signal() : nullptr;
-    launch.partner = experts.partner;
   }
+  RouteLaunch route = {};
+  if (experts.routes) {
+    route = route_launch(step, entry);
+    launch.route = &route;
+  }
+  if (experts.routes || experts.routed) launch.sent = memory_.experts.sent.as<uint64_t>();
   cuda::launch(*experts.kernel, launch, stream_);
 }
 

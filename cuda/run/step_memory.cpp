@@ -18,6 +18,7 @@ StepMemory::StepMemory(const Sizes& sizes, Stream stream)
       attention{DeviceMemory(sizes.attention, kAttentionRows),
                 DeviceMemory(sizes.tickets, kAttentionRows)},
       experts{DeviceMemory(sizes.experts.logits, kChoices),
+              DeviceMemory(sizes.experts.sent, kChoices),
               DeviceMemory(sizes.experts.choices, kChoices),
               DeviceMemory(sizes.experts.choices, kChoices),
               DeviceMemory(sizes.experts.choices, kChoices),
@@ -35,7 +36,7 @@ StepMemory::StepMemory(const Sizes& sizes, Stream stream)
   // A tile may have more rows than the step. Products multiply those rows as well, so the workspace
   // and the carried rows must hold numbers.
   for (const DeviceMemory* memory : {&products.tickets, &products.carried, &products.workspace,
-                                     &attention.tickets, &experts.tickets}) {
+                                     &attention.tickets, &experts.tickets, &experts.sent}) {
     if (memory->bytes() == 0) continue;
     SKALD_CUDA(
         cudaMemsetAsync(memory->as<void>(), 0, static_cast<size_t>(memory->bytes()), stream));

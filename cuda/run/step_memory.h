@@ -27,7 +27,7 @@ struct StepMemory {
   } attention;
 
   struct Experts {
-    DeviceMemory logits, chosen, weights, places, row_of, begins, tickets, slots, moves;
+    DeviceMemory logits, sent, chosen, weights, places, row_of, begins, tickets, slots, moves;
     DeviceMemory gated, pairs, sums;  // [places, ...]
     DeviceMemory expanded;            // ExpertsLaunch::expanded
   } experts;

@@ -124,6 +124,7 @@ class StepOps {
   PreparedRows prepared_rows(const Step& step, const StepEntry& entry) const;
   AttentionLaunch attention_launch(const Step& step, const StepEntry& entry) const;
   Routing routing(const Step& step, const StepEntry& entry) const;
+  RouteLaunch route_launch(const Step& step, const StepEntry& entry) const;
   void* address(const Step& step, const BufferName& buffer, DType type) const;
 
   template <class T = void>

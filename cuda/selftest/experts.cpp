@@ -10,6 +10,7 @@
 #include "cuda/plan/tile_pack.h"
 #include "cuda/run/launchers.h"
 #include "cuda/selftest/run.h"
+#include "engine/base/error.h"
 
 namespace skald::cuda {
 namespace {
@@ -132,9 +133,15 @@ struct Layer {
     cuda::launch(kernel, launch, test.stream);
   }
 
-  // Runs the layer by one kernel. Returns x after it.
-  TestBuffer run(const ExpertsKernel& kernel, const Routing& routing, const TestBuffer& x,
-                 std::string& problem) const {
+  // True if the product of gate and up can route the row.
+  bool routes(const ExpertsKernel& kernel, const Routing& routing) const {
+    return kernel.routes && !c.own_route && !c.apart &&
+           kernel.routes(gate_launch(), routing, test.gpu.multiprocessors);
+  }
+
+  // Runs the layer by one kernel, which may route the row. Returns x after it.
+  TestBuffer run(const ExpertsKernel& kernel, const Routing& routing, bool routes,
+                 const TestBuffer& x, std::string& problem) const {
     const DType type = c.activations();
     const int64_t element = info(type).block_bytes, places = routing.choices();
     const auto holding = [&](const auto& values) { return buffers.holding(values).data; };
@@ -145,20 +152,38 @@ struct Layer {
     const TestBuffer tickets =
         buffers.holding(std::vector<int32_t>(static_cast<size_t>(route_tickets(c.rows))));
     const TestBuffer logits = buffers.poisoned(int64_t{c.rows} * c.spec.count * 4);
-    launch_route({type, reinterpret_cast<float*>(x.data),
-                  reinterpret_cast<float*>(holding(data.norm_weight)), selftest::kNormEps,
-                  reinterpret_cast<float*>(holding(data.router)), floats(data.router_bias), c.dim,
-                  normed.data, reinterpret_cast<float*>(logits.data),
-                  reinterpret_cast<unsigned*>(tickets.data), c.spec, floats(data.choice_bias),
-                  routing, false, false, floats(data.route_weight)},
-                 test.stream);
-    launch_sort_choices(routing, false, test.stream);
+    const RouteLaunch route = {type,
+                               reinterpret_cast<float*>(x.data),
+                               reinterpret_cast<float*>(holding(data.norm_weight)),
+                               selftest::kNormEps,
+                               reinterpret_cast<float*>(holding(data.router)),
+                               floats(data.router_bias),
+                               c.dim,
+                               normed.data,
+                               reinterpret_cast<float*>(logits.data),
+                               reinterpret_cast<unsigned*>(tickets.data),
+                               c.spec,
+                               floats(data.choice_bias),
+                               routing,
+                               false,
+                               false,
+                               floats(data.route_weight)};
+    const TestBuffer sent =
+        buffers.holding(std::vector<int32_t>(2 * static_cast<size_t>(c.spec.count)));
+    if (!routes) {
+      launch_route(route, test.stream);
+      launch_sort_choices(routing, false, test.stream);
+    }
 
     const TestBuffer gated = buffers.poisoned(places * c.ffn_dim * element);
     const TestBuffer own_tickets = buffers.holding(std::vector<int32_t>(2));
     ExpertsLaunch first = gate_launch();
     first.tickets = reinterpret_cast<unsigned*>(own_tickets.data);
     first.in = normed.data;
+    if (routes) {
+      first.route = &route;
+      first.sent = reinterpret_cast<uint64_t*>(sent.data);
+    }
     first.routing = routing;
     first.weight = holding(gate);
     first.bias = floats(c.apart ? data.gate_bias : alternating(data.gate_bias, data.up_bias));
@@ -188,6 +213,7 @@ struct Layer {
     last.routing = routing;
     last.weight = holding(down);
     last.bias = floats(data.down_bias);
+    last.sent = first.sent;
     const bool combines = has_results(kernel, routing);
     if (combines) combine(kernel, last, x, problem);
     if (has_sums(kernel, routing)) sum(kernel, last, x, combines, problem);
@@ -198,12 +224,14 @@ struct Layer {
     if (c.apart && !buffers.intact(pairs)) problem = "it wrote beyond a buffer";
     check_zero(tickets, problem);
     check_zero(own_tickets, problem);
+    check_zero(sent, problem);
     return x;
   }
 
   void check_zero(const TestBuffer& tickets, std::string& problem) const {
     for (const std::byte left : buffers.bytes_of(tickets)) {
-      if (left != std::byte{0}) problem = "its ticket is not zero after the launch";
+      if (left != std::byte{0})
+        problem = "its tickets or sent logits are not zero after the launch";
     }
   }
 
@@ -214,8 +242,14 @@ struct Layer {
     last.out = sums.data;
     multiply(kernel, last);
     const float* factors = data.expert_scale.empty() ? nullptr : holding_floats(data.expert_scale);
-    CombineLaunch launch = {reinterpret_cast<float*>(sums.data), reinterpret_cast<float*>(x.data),
-                            c.dim, selftest::kScale, last.routing, false, true, factors};
+    CombineLaunch launch = {reinterpret_cast<float*>(sums.data),
+                            reinterpret_cast<float*>(x.data),
+                            c.dim,
+                            selftest::kScale,
+                            last.routing,
+                            false,
+                            true,
+                            factors};
     launch_combine(launch, test.stream);
     if (c.own_route) {
       const TestBuffer alone = buffers.poisoned(c.rows * c.dim * 4);
@@ -254,6 +288,7 @@ struct Layer {
     summed.routing = last.routing;
     summed.weight = last.weight;
     summed.bias = last.bias;
+    summed.sent = last.sent;
     summed.results = reinterpret_cast<float*>(results.data);
     summed.tickets = reinterpret_cast<unsigned*>(tickets.data);
     summed.out = x.data;
@@ -287,44 +322,53 @@ struct Layer {
   }
 };
 
+// Runs the layer by one kernel, if it takes the case; `routes`: the product of gate and up does the
+// router's work too.
+void test_kernel(const Layer& layer, const ExpertsKernel& kernel, bool routes,
+                 selftest::Report& report) {
+  const selftest::ExpertsCase& c = layer.c;
+  TestBuffers& buffers = layer.buffers;
+  buffers.reset();
+  const int64_t choices = int64_t{c.rows} * c.spec.used;
+  const auto list = [&](int64_t count) { return buffers.poisoned(count * 4); };
+  const TestBuffer chosen = list(choices), weights = list(choices), places = list(choices),
+                   row_of = list(choices), begins = list(c.spec.count + 1);
+  const auto ints = [](const TestBuffer& buffer) {
+    return reinterpret_cast<int32_t*>(buffer.data);
+  };
+  const Routing routing = {{c.rows, c.spec.used, c.spec.count},
+                           ints(chosen),
+                           reinterpret_cast<float*>(weights.data),
+                           ints(places),
+                           ints(row_of),
+                           ints(begins)};
+  if (!layer.takes(kernel, routing) || (routes && !layer.routes(kernel, routing))) return;
+  std::string problem;
+  const TestBuffer x = layer.run(kernel, routing, routes, buffers.holding(layer.data.x), problem);
+  std::vector<int32_t> got(layer.data.chosen.size());
+  const std::vector<std::byte> bytes = buffers.bytes_of(chosen);
+  std::memcpy(got.data(), bytes.data(), bytes.size());
+  if (got != layer.data.chosen) problem = "it chose other experts";
+  for (const TestBuffer& buffer : {chosen, weights, places, row_of, begins}) {
+    if (!buffers.intact(buffer)) problem = "it wrote beyond a list of choices";
+  }
+  const std::vector<float> result = selftest::decode(DType::F32, buffers.bytes_of(x));
+  const ExpertsShape gate = layer.gate_launch();
+  const ExpertsNeed need = {false, false, expanded_bytes(gate, routing)};
+  const selftest::Expected& expected = layer.data.expected;
+  report.add(selftest::Sort::Experts, c,
+             {routes ? concat(kernel.name, ", router") : std::string(kernel.name), c.type,
+              expected.error(result), expected.bound,
+              &select_experts(gate, routing, layer.test.gpu, need) == &kernel, problem});
+}
+
 }  // namespace
 
 void test_experts(const selftest::ExpertsCase& c, const selftest::ExpertsData& data,
                   const TestGpu& test, TestBuffers& buffers, selftest::Report& report) {
   const Layer layer(c, data, test, buffers);
   for (const ExpertsKernel& kernel : kExpertsKernels) {
-    buffers.reset();
-    const int64_t choices = int64_t{c.rows} * c.spec.used;
-    const auto list = [&](int64_t count) { return buffers.poisoned(count * 4); };
-    const TestBuffer chosen = list(choices), weights = list(choices), places = list(choices),
-                     row_of = list(choices), begins = list(c.spec.count + 1);
-    const auto ints = [](const TestBuffer& buffer) {
-      return reinterpret_cast<int32_t*>(buffer.data);
-    };
-    const Routing routing = {{c.rows, c.spec.used, c.spec.count},
-                             ints(chosen),
-                             reinterpret_cast<float*>(weights.data),
-                             ints(places),
-                             ints(row_of),
-                             ints(begins)};
-    ExpertsLaunch gate = layer.gate_launch();
-    gate.routing = routing;
-    if (!layer.takes(kernel, routing)) continue;
-    std::string problem;
-    const TestBuffer x = layer.run(kernel, routing, buffers.holding(data.x), problem);
-    std::vector<int32_t> got(data.chosen.size());
-    const std::vector<std::byte> bytes = buffers.bytes_of(chosen);
-    std::memcpy(got.data(), bytes.data(), bytes.size());
-    if (got != data.chosen) problem = "it chose other experts";
-    for (const TestBuffer& buffer : {chosen, weights, places, row_of, begins}) {
-      if (!buffers.intact(buffer)) problem = "it wrote beyond a list of choices";
-    }
-    const std::vector<float> result = selftest::decode(DType::F32, buffers.bytes_of(x));
-    report.add(selftest::Sort::Experts, c,
-               {kernel.name, c.type, data.expected.error(result), data.expected.bound,
-                &select_experts(gate, routing, test.gpu, {false, false, expanded_bytes(gate, routing)}) ==
-                    &kernel,
-                problem});
+    for (const bool routes : {false, true}) test_kernel(layer, kernel, routes, report);
   }
 }
 

@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <optional>
 
 #include "cuda/gpu/stream.h"
 #include "cuda/kernels/epilogue.h"
@@ -31,6 +30,8 @@ struct Routing : RoutingShape {
   int32_t* row_of;  // [rows * used], of each place
   int32_t* begins;  // [count + 1], an expert's first place
 };
+
+inline constexpr int kMostExperts = 1024;  // of a layer
 
 // The rows of a router block, if there are many rows. Few rows have blocks, and a ticket, each.
 inline constexpr int kRouteRows = 8, kRouteFewRows = 32;
@@ -113,12 +114,14 @@ struct ExpertsLaunch : ExpertsShape {
   void* expanded;       // room for all experts' weights in 16 bits; for a kernel that expands
   float* results;       // experts_row that sums: [places, outs], scratch
   // This launch's own integers, zero before and after: experts_row that sums has
-  // row_sum_tickets(outs) of them, gemv_q_sm90 one.
+  // row_sum_tickets(outs) of them, gemv_q_experts_sm90 one.
   unsigned* tickets;
-  // For gemv_q_sm90: GemvQPart's signals, and the other format of a pair's kernel
-  // (ProductCall::partner).
+  // For gemv_q_experts_sm90. signal, wait: GemvQPart's. route: of gate and up, which then read
+  // route->x and do what launch_route() would, but for route->out. sent: with route, [count], zero
+  // before; the product of down gets it too and sets it to zero.
   unsigned *signal, *wait;
-  std::optional<DType> partner;
+  const RouteLaunch* route;
+  uint64_t* sent;
 };
 template <KernelId>
 void launch_experts(const ExpertsLaunch& launch, Stream stream);
@@ -136,8 +139,11 @@ void launch_experts_row(const ExpertsLaunch& launch, Stream stream);
 
 // For one row and block formats: the kernel of products of one row, whose matrix is put together
 // from the chosen experts' (ChosenShape). By place, it always sums.
-bool supports_experts_gemv_q(const ExpertsShape& shape, const RoutingShape& routing);
-void launch_experts_gemv_q(const ExpertsLaunch& launch, Stream stream);
+bool supports_gemv_q_experts_sm90(const ExpertsShape& shape, const RoutingShape& routing);
+void launch_gemv_q_experts_sm90(const ExpertsLaunch& launch, Stream stream);
+// True if the kernel can route the row (ExpertsLaunch::route).
+bool gemv_q_experts_routes(const ExpertsShape& gate, const RoutingShape& routing,
+                           int multiprocessors);
 
 // For many rows of each expert: weights are read once for 64 places.
 bool supports_experts_many(const ExpertsShape& shape, const RoutingShape& routing);

@@ -16,8 +16,8 @@ bool suits_parts(const ExpertsShape& a) {
 }  // namespace
 
 bool supports_experts_few(const ExpertsShape& a, const RoutingShape& routing) {
-  return suits_parts(a) && !a.sums && a.ins <= kMostFewCols && routing.choices() <= kMostFewChoices &&
-         expert_tiles(routing, kFewPlaces) <= kMostFewTiles;
+  return suits_parts(a) && !a.sums && a.ins <= kMostFewCols &&
+         routing.choices() <= kMostFewChoices && expert_tiles(routing, kFewPlaces) <= kMostFewTiles;
 }
 
 bool supports_experts_row(const ExpertsShape& a, const RoutingShape& routing) {
@@ -26,11 +26,17 @@ bool supports_experts_row(const ExpertsShape& a, const RoutingShape& routing) {
          RowShared(a, routing).bytes(routing.used) <= kMostRowBytes;
 }
 
-bool supports_experts_gemv_q(const ExpertsShape& a, const RoutingShape& routing) {
+bool supports_gemv_q_experts_sm90(const ExpertsShape& a, const RoutingShape& routing) {
   // Activations are fetched 8 at a time, and the weight rows of an expert are whole groups.
   return routing.rows == 1 && routing.used <= kMostChosen && block_elems(a.format) > 1 &&
          a.by_place == a.sums && a.ins % 8 == 0 && (a.sums || a.outs % tiles::kRows == 0) &&
          supports_gemv_q_sm90(one_row_product(a, routing));
+}
+
+bool gemv_q_experts_routes(const ExpertsShape& gate, const RoutingShape& routing,
+                           int multiprocessors) {
+  return routing.count <= std::min(kMostRouted, kMostRoutedByBlock * multiprocessors) &&
+         gate.ins % 4 == 0;
 }
 
 bool supports_experts_expanded(const ExpertsShape& a, const RoutingShape&) {

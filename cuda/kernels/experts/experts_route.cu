@@ -9,6 +9,7 @@
 // are added. A product is added by 32 lanes.
 #include <type_traits>
 
+#include "cuda/kernels/device/choice.cuh"
 #include "cuda/kernels/device/launch.cuh"
 #include "cuda/kernels/device/math.cuh"
 #include "cuda/kernels/device/number.cuh"
@@ -31,94 +32,20 @@ __device__ void add_products(float& sum, const Pack<float, kVec>& a, const Pack<
   for (int i = 0; i < kVec; ++i) sum = fmaf(a.x[i], b.x[i], sum);
 }
 
-// A key that orders logits: NaN is lowest; of equal logits, the lower expert has the higher key. No
-// two keys of a row are equal.
-__device__ inline uint64_t key_of(float logit, int expert) {
-  const uint32_t bits = __float_as_uint(logit + 0.0f);  // -0 becomes 0
-  uint32_t high = bits >> 31 ? ~bits : bits | 0x80000000u;
-  if (isnan(logit)) high = 0;
-  return uint64_t{high} << 32 | ~static_cast<uint32_t>(expert);
-}
-
-__device__ inline float logit_of(uint64_t key) {
-  const uint32_t high = static_cast<uint32_t>(key >> 32);
-  return __uint_as_float(high >> 31 ? high & 0x7fffffffu : ~high);
-}
-
-__device__ inline uint64_t warp_max(uint64_t key) {
-#if __CUDA_ARCH__ >= 800
-  const uint32_t high = static_cast<uint32_t>(key >> 32);
-  const uint32_t best = __reduce_max_sync(~0u, high);
-  const uint32_t low = __reduce_max_sync(~0u, high == best ? static_cast<uint32_t>(key) : 0);
-  return uint64_t{best} << 32 | low;
-#else
-  for (int offset = 16; offset > 0; offset /= 2) {
-    const uint64_t other = __shfl_xor_sync(~0u, key, offset);
-    if (other > key) key = other;
-  }
-  return key;
-#endif
-}
-
-constexpr float kLeastTotal = 1e-20f;  // of sigmoids, as in Hugging Face
-
-// Chooses a row's experts. A warp calls it: it finds the best key, the next one, and so on, `used`
-// keys in all; then it takes all keys from the last of these on.
+// Chooses a row's experts. A warp calls it.
+template <int kEach>
 __device__ void choose(const RouteLaunch& a, int row) {
-  // Keys that a lane keeps in registers: enough for 256 experts. Other keys are read again.
-  constexpr int kKept = 8;
-  const int lane = static_cast<int>(threadIdx.x) % 32;
   const Routing& r = a.routing;
   const float* logits = a.logits + int64_t{row} * r.count;
-  const bool sigmoid = a.spec.gating == Gating::Sigmoid;
-  const auto read_key = [&](int expert) -> uint64_t {
-    if (expert >= r.count) return 0;
-    const float bias = a.choice_bias ? a.choice_bias[expert] : 0;
-    return key_of(__ldcg(logits + expert) + bias, expert);
-  };
-  uint64_t kept[kKept];
+  Choice<kEach> choice{r.count};
 #pragma unroll
-  for (int i = 0; i < kKept; ++i) kept[i] = read_key(32 * i + lane);
-  const auto for_each_key = [&](const auto& fn) {  // all lanes together, experts in their order
-#pragma unroll
-    for (int i = 0; i < kKept; ++i) {
-      if (32 * i < r.count) fn(32 * i + lane, kept[i]);
-    }
-#pragma unroll 1
-    for (int base = 32 * kKept; base < r.count; base += 32) fn(base + lane, read_key(base + lane));
-  };
-  uint64_t bound = ~uint64_t{0}, first = 0;
-  for (int n = 0; n < r.used; ++n) {
-    uint64_t best = 0;
-    for_each_key([&](int, uint64_t key) {
-      if (key < bound && key > best) best = key;
-    });
-    bound = warp_max(best);
-    if (n == 0) first = bound;
+  for (int i = 0; i < kEach; ++i) {
+    const int expert = 32 * i + static_cast<int>(threadIdx.x) % 32;
+    choice.logits[i] = expert < r.count ? __ldcg(logits + expert) : 0;
   }
-  const float highest = logit_of(first);
-  const auto share = [&](int expert, uint64_t key) {
-    return sigmoid ? __ldcg(logits + expert) : expf(logit_of(key) - highest);
-  };
-  float total = 1;
-  if (a.spec.normalized || !sigmoid) {
-    float sum = 0;
-    for_each_key([&](int expert, uint64_t key) {
-      if (expert < r.count && (!a.spec.normalized || key >= bound)) sum += share(expert, key);
-    });
-    total = warp_sum(sum) + (sigmoid ? kLeastTotal : 0);
-  }
-  int before = 0;
-  for_each_key([&](int expert, uint64_t key) {
-    const bool mine = key >= bound;
-    const unsigned all = __ballot_sync(~0u, mine);
-    if (mine) {
-      const int64_t at = int64_t{row} * r.used + before + __popc(all & ((1u << lane) - 1));
-      r.chosen[at] = expert;
-      r.weights[at] = a.spec.scale * share(expert, key) / total;
-    }
-    before += __popc(all);
-  });
+  choice.choose(r.used, a.choice_bias);
+  const int64_t at = int64_t{row} * r.used;
+  choice.store(a.spec, r.chosen + at, r.weights + at);
 }
 
 // The factor of a row's norm. A warp calls it.
@@ -142,8 +69,7 @@ __device__ float row_scale(const RouteLaunch& a, const float* row) {
 }
 
 __device__ inline float logit_with_bias(const RouteLaunch& a, float logit, int expert) {
-  logit += a.bias ? a.bias[expert] : 0;
-  return a.spec.gating == Gating::Sigmoid ? 1 / (1 + expf(-logit)) : logit;
+  return gated_logit(logit + (a.bias ? a.bias[expert] : 0), a.spec.gating);
 }
 
 // The last block to end, among those with the same rows, chooses the rows' experts. All threads of
@@ -161,7 +87,10 @@ __device__ inline void choose_last(const RouteLaunch& a, int first_row, int rows
   if (!last) return;
   __threadfence();
   const int warp = static_cast<int>(threadIdx.x) / 32, warps = static_cast<int>(blockDim.x) / 32;
-  for (int row = warp; row < rows; row += warps) choose(a, first_row + row);
+  for (int row = warp; row < rows; row += warps) {
+    a.routing.count <= 256 ? choose<8>(a, first_row + row)
+                           : choose<kMostExperts / 32>(a, first_row + row);
+  }
 }
 
 // kRows: rows of a block. kEach: experts of a warp. kVec: numbers of an access; divides dim. kOwn:
@@ -434,6 +363,7 @@ unsigned parts(int64_t count, int64_t each) {
 }  // namespace
 
 void launch_route(const RouteLaunch& a, Stream stream) {
+  check(a.routing.count <= kMostExperts, "a lane of the router has room for its experts");
   constexpr int kSomeRows = 128;  // up to this many rows, more blocks share the experts
   constexpr int kManyRows = 2 * kRouteRows;
   constexpr int kFew = 1, kMany = 4;  // the number of experts that a warp computes

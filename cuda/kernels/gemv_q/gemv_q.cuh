@@ -33,30 +33,32 @@ struct Sets {
   uint64_t *ready, *drained;
 };
 
-// The bias of a weight row of chosen experts, and where its result goes.
-__device__ inline void begin_of_experts(const LinearLaunch& a, const Layout& layout, int group,
-                                        int64_t weight, int64_t& out, float& bias) {
+// The bias of a weight row of chosen experts, and where its result goes. The choice is complete.
+__device__ inline void begin_of_experts(const LinearLaunch& a, const Layout& layout,
+                                        const ChosenMatrix* experts, int group, int64_t weight,
+                                        int64_t& out, float& bias) {
   if (!a.experts.beside) {
     const int slot = group / layout.expert_groups;
     const int64_t own_outs = int64_t{layout.expert_groups} * tiles::kRows;
     const int64_t row = weight - slot * own_outs;
     out = slot * (a.epilogue == Epilogue::Gated ? 2 * a.out_stride : a.out_stride) + row;
-    if (a.bias) bias = __ldg(a.bias + __ldcg(a.chosen.chosen + slot) * own_outs + row);
+    if (a.bias) bias = __ldg(a.bias + experts[slot].expert * own_outs + row);
   } else if (a.bias) {
     for (int slot = 0; slot < a.experts.used; ++slot) {
-      const int64_t expert = __ldcg(a.chosen.chosen + slot);
-      bias = fmaf(__ldcg(a.chosen.weights + slot), __ldg(a.bias + expert * a.outs + weight), bias);
+      const float own = __ldg(a.bias + experts[slot].expert * a.outs + weight);
+      bias = fmaf(__ldcg(a.chosen.weights + slot), own, bias);
     }
   }
 }
 
 // The finisher warp adds up the partial sums of the consumers and writes results. A lane has the
 // result of weight row lane % 16; lanes 0 to 15 write.
-template <class F, class T>
+template <class F, class T, bool kExperts>
 __device__ void finish(const LinearLaunch& a, const Layout& layout, const Sets& sets,
-                       const float* squares) {
+                       const float* squares, const ChosenMatrix* experts) {
   const int lane = static_cast<int>(threadIdx.x) % 32, weight_row = lane % tiles::kRows;
   const bool gated = a.epilogue == Epilogue::Gated, added = a.epilogue == Epilogue::AddTo;
+  const bool knows_biases = !kExperts || !a.bias;
   float norm = 1;
   Turn turn;
   for (int i = 0;; ++i) {
@@ -67,15 +69,15 @@ __device__ void finish(const LinearLaunch& a, const Layout& layout, const Sets& 
       weight = out = int64_t{group} * tiles::kRows + weight_row;
       inside = weight < a.outs;
       if (!inside) return;
-      if (a.experts.used) {
-        begin_of_experts(a, layout, group, weight, out, bias);
+      if constexpr (kExperts) {
+        begin_of_experts(a, layout, experts, group, weight, out, bias);
       } else if (a.bias) {
         bias = __ldg(a.bias + weight);
       }
       if (added) old = __ldcg(static_cast<const float*>(a.out) + weight);
     };
-    // The block's own groups are known before their sums arrive.
-    const int own = TileGroups::own(layout, i);
+    // The block's own groups are known before their sums arrive, but not the experts' biases.
+    const int own = knows_biases ? TileGroups::own(layout, i) : kNoMore;
     if (own != kNoMore) begin(own);
     barrier_wait(&sets.ready[turn.slot], turn.lap & 1);
     if (own == kNoMore) {
@@ -104,7 +106,7 @@ __device__ void finish(const LinearLaunch& a, const Layout& layout, const Sets& 
     if (lane >= tiles::kRows || !inside) continue;
     if (gated) {
       if (lane % 2 == 0) {
-        const bool clamped = a.activation == Activation::ClampedSwiglu;
+        const bool clamped = kExperts && a.activation == Activation::ClampedSwiglu;
         const float result =
             clamped ? cuda::gated(sum, up, a.activation) : activate_briefly(sum, a.activation) * up;
         static_cast<T*>(a.out)[out / 2] = from_float<T>(result);
@@ -125,8 +127,14 @@ struct GemvQShared {
   uint64_t staged[kMostTurns];
   int sequence[kGroupsAhead];
   float squares[kWarps];
-  const char* experts[kMostChosen];  // the chosen experts' matrices
 };
+// The same with what chosen experts need.
+struct GemvQExpertsShared : GemvQShared {
+  ChosenMatrix experts[kMostChosen];
+  RouterSums router;
+};
+template <bool kExperts>
+using GemvQSharedOf = std::conditional_t<kExperts, GemvQExpertsShared, GemvQShared>;
 
 // A consumer warp multiplies its share of each of the block's tiles. The weights of the next part
 // are in registers before the warp multiplies the current part. The compiler must see that all
@@ -236,9 +244,10 @@ __device__ void consume(const Layout& layout, const char* ring, const GemvQShare
   end_group();  // tells the finisher that there are no more groups
 }
 
-template <class F, class T>
+// kExperts: the matrix may be put together from chosen experts' (ChosenShape).
+template <class F, class T, bool kExperts = false>
 __device__ __forceinline__ void run_gemv_q(const LinearLaunch& a, const Layout& layout,
-                                           char* shared, GemvQShared& own) {
+                                           char* shared, GemvQSharedOf<kExperts>& own) {
   init_barriers(max(max(layout.slots, layout.sets), layout.turns), [&](int i) {
     if (i < layout.slots) {
       barrier_init(&own.slots.full[i], 1);
@@ -252,30 +261,53 @@ __device__ __forceinline__ void run_gemv_q(const LinearLaunch& a, const Layout& 
   });
   clear_ends(layout, shared);
   __syncthreads();
-  if (!a.gemv_q.late_start) let_next_kernel_start();
+  // The next kernel may read the choice of experts ahead of its wait.
+  const bool writes_choice = kExperts && a.router.weight && blockIdx.x == 0;
+  if (!a.gemv_q.late_start && !writes_choice) let_next_kernel_start();
 
   constexpr unsigned kFirstFinisher = kGemvQConsumers + kGemvQStagers;
   if (threadIdx.x >= kFirstFinisher + 32) {
     const uint32_t staged = shared_address(&own.staged[0]);
-    if (a.experts.used) find_experts(a, own.experts);
-    if (elect_lane()) fetch(a, layout, shared, own.slots, own.sequence, staged, own.experts);
+    const ChosenMatrix* experts = nullptr;
+    if constexpr (kExperts) {
+      find_experts(a, own.experts);
+      experts = own.experts;
+    }
+    if (elect_lane()) {
+      fetch<kExperts>(a, layout, shared, own.slots, own.sequence, staged, experts);
+    }
     return;
   }
   const Sets sets = {reinterpret_cast<float*>(shared + layout.partials_at), own.sequence, own.ready,
                      own.drained};
   if (threadIdx.x >= kFirstFinisher) {
     wait_for_kernel_ahead();
-    finish<F, T>(a, layout, sets, own.squares);
+    const ChosenMatrix* experts = nullptr;
+    if constexpr (kExperts) {
+      experts = own.experts;
+      if (writes_choice) {
+        receive_choice(a.router).store(a.router.spec, a.router.chosen, a.router.weights);
+        __threadfence();
+        __syncwarp();
+        let_next_kernel_start();
+      } else if (blockIdx.x == 0 && a.router.sent && !a.router.weight) {
+        clear_sent(a.router);
+      }
+    }
+    finish<F, T, kExperts>(a, layout, sets, own.squares, experts);
     return;
   }
   const Activations activations = {layout.turns, shared + layout.activations_at, own.squares};
   if (threadIdx.x >= kGemvQConsumers) {
+    if constexpr (kExperts) {
+      if (a.router.weight) send_logits(a, own.router);
+    }
     const auto staged = [&](int turn) {
       if (a.gemv_q.late_start) let_next_kernel_start();
       barrier_arrive(&own.staged[turn]);
     };
-    a.norm_weight ? StageOne<F, T, true>(a, layout, activations).run(staged)
-                  : StageOne<F, T, false>(a, layout, activations).run(staged);
+    a.norm_weight ? StageOne<F, T, true, kExperts>(a, layout, activations).run(staged)
+                  : StageOne<F, T, false, kExperts>(a, layout, activations).run(staged);
     return;
   }
   consume<F>(layout, shared, own, sets.partials, activations);

@@ -56,7 +56,7 @@ void launch(const LinearLaunch& a, int multiprocessors, Stream stream) {
 }  // namespace
 
 void launch_gemv_q_sm90(const LinearLaunch& a, int multiprocessors, Stream stream) {
-  check(a.gemv.ticket, "gemv_q_sm90 has a ticket");
+  check(a.gemv.ticket && !a.experts.used, "gemv_q_sm90 has a ticket, and no experts");
   tiles::dispatch(a.format, [&](auto f) { launch<decltype(f), Bf16>(a, multiprocessors, stream); });
 }
 

@@ -45,7 +45,7 @@ using DigitStoreOf =
     std::conditional_t<F::kFloats, FloatDigitStore,
                        std::conditional_t<kBy16<F>, By16DigitStore, DigitStore<F>>>;
 
-template <class F, class T, bool kNormed>
+template <class F, class T, bool kNormed, bool kExperts>
 class StageOne {
   static constexpr int kTogether = 2;  // items of a turn, each two parts
   static constexpr int kEach = kWarpParts<F>;
@@ -119,7 +119,7 @@ class StageOne {
     wait_for_copies<1>();
     __syncwarp();
   }
-  __device__ bool is_beside() const { return !kNormed && a_.experts.beside; }
+  __device__ bool is_beside() const { return kExperts && !kNormed && a_.experts.beside; }
   // The expert that has a part, if experts lie beside one another.
   __device__ int expert_of(int part) const {
     return static_cast<int>(static_cast<unsigned>(part) * layout_.of_part >> 16);
@@ -181,7 +181,8 @@ class StageOne {
         }
 #pragma unroll
         for (int i = 0; i < kTogether; ++i) {
-          factors[i] = __shfl_sync(~0u, weight, expert_of(first_ + turn * kStageParts + i * kApart));
+          factors[i] =
+              __shfl_sync(~0u, weight, expert_of(first_ + turn * kStageParts + i * kApart));
         }
       }
       if (turn == 0) {

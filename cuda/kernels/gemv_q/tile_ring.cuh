@@ -8,6 +8,7 @@
 #include "cuda/kernels/device/shares.cuh"
 #include "cuda/kernels/gemv_q/gemv_q_layout.h"
 #include "cuda/kernels/gemv_q/one_row.h"
+#include "cuda/kernels/gemv_q/row_router.cuh"
 #include "cuda/kernels/linear.h"
 
 namespace skald::cuda {
@@ -79,20 +80,30 @@ __device__ inline void clear_ends(const Layout& layout, char* ring) {
   shared_writes_before_copies();
 }
 
-// The chosen experts' matrices, one for each lane. A warp calls it. Waits for the choice.
-__device__ inline void find_experts(const LinearLaunch& a, const char** experts) {
-  if (!a.chosen.early) wait_for_kernel_ahead();
+// A chosen expert: its number, and its matrix.
+struct ChosenMatrix {
+  const char* at;
+  int64_t expert;
+};
+
+// Finds the chosen experts. A warp calls it. Waits for the choice.
+__device__ inline void find_experts(const LinearLaunch& a, ChosenMatrix* experts) {
+  const auto put = [&](int slot, int64_t expert) {
+    experts[slot] = {static_cast<const char*>(a.weight) + expert * a.chosen.stride, expert};
+  };
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  if (lane < a.experts.used) {
-    const int64_t expert = __ldcg(a.chosen.chosen + lane);
-    experts[lane] = static_cast<const char*>(a.weight) + expert * a.chosen.stride;
+  if (a.router.weight) {
+    receive_choice(a.router).for_each_chosen([&](int slot, int expert, int) { put(slot, expert); });
+  } else {
+    if (!a.chosen.early) wait_for_kernel_ahead();
+    if (lane < a.experts.used) put(lane, __ldcg(a.chosen.chosen + lane));
   }
   __syncwarp();
 }
 
 // Brings records of a group from the matrices of experts that lie beside one another.
 struct RecordsBeside {
-  const char* const* expert;
+  const ChosenMatrix* expert;
   int64_t group_at;  // of the group in an expert's matrix
   int record = 0;    // the expert's next record
 
@@ -101,7 +112,7 @@ struct RecordsBeside {
     while (records > 0) {
       const int some = min(records, layout.expert_records - record);
       const auto bytes = static_cast<uint32_t>(some * layout.record_bytes);
-      bulk_copy(to, *expert + group_at + record * layout.record_bytes, bytes, full, policy);
+      bulk_copy(to, expert->at + group_at + record * layout.record_bytes, bytes, full, policy);
       to += bytes;
       records -= some;
       record += some;
@@ -121,8 +132,9 @@ __device__ inline void wait_for_signals(const unsigned* signals, uint32_t staged
 // The producer; one lane runs it. Few instructions lie between a slot's release and its next copy:
 // during these the slot brings nothing from memory. `staged`: the barrier that is passed when the
 // first activations are staged. `experts`: from find_experts().
-__device__ inline void fetch(const LinearLaunch& a, const Layout& layout, char* ring, Slots& at,
-                             int* sequence, uint32_t staged, const char* const* experts) {
+template <bool kExperts>
+__device__ void fetch(const LinearLaunch& a, const Layout& layout, char* ring, Slots& at,
+                      int* sequence, uint32_t staged, const ChosenMatrix* experts) {
   const uint64_t policy = evict_first_policy();
   const int tile_bytes = layout.tile_records * layout.record_bytes;
   const int64_t group_bytes = int64_t{layout.records} * layout.record_bytes;
@@ -135,13 +147,11 @@ __device__ inline void fetch(const LinearLaunch& a, const Layout& layout, char* 
   for (int group; (group = groups.next(a, layout)) != kNoMore; ++count) {
     sequence[count % kGroupsAhead] = group;
     const char* from = static_cast<const char*>(a.weight) + group * group_bytes;
-    const bool below = a.experts.used && !a.experts.beside;
-    if (below) {
+    if (kExperts && !a.experts.beside) {
       const int slot = group / layout.expert_groups;
-      from = experts[slot] + (group - slot * layout.expert_groups) * group_bytes;
+      from = experts[slot].at + (group - slot * layout.expert_groups) * group_bytes;
     }
-    RecordsBeside beside = {experts,
-                            int64_t{group} * layout.expert_records * layout.record_bytes};
+    RecordsBeside beside = {experts, int64_t{group} * layout.expert_records * layout.record_bytes};
 #pragma unroll 1
     for (int tile = 0; tile < layout.tiles; ++tile, turn.next(layout.slots), from += tile_bytes) {
       const bool whole = layout.end_at == 0 || tile + 1 < layout.tiles;
@@ -151,7 +161,7 @@ __device__ inline void fetch(const LinearLaunch& a, const Layout& layout, char* 
       at.end[turn.slot] = 0;
       barrier_expect_bytes(&at.full[turn.slot], bytes);
       char* const to = ring + turn.slot * layout.slot_bytes;
-      if (a.experts.beside) {
+      if (kExperts && a.experts.beside) {
         const int records = whole ? layout.tile_records : layout.records % layout.tile_records;
         beside.copy(layout, to, records, &at.full[turn.slot], policy);
       } else {

@@ -1,0 +1,49 @@
+// gemv_q_sm90 for a matrix that is put together from those of one row's chosen experts
+// (ChosenShape). The floor is the bytes of the chosen experts' records, read once.
+//
+// Below one another (gate and up), a group of 16 weight rows lies in one expert's matrix. Beside
+// one another (down), a group has each expert's records, one expert after the other; the
+// activations of an expert are multiplied by the expert's weight, so that the product's sum is the
+// sum of the experts. Gate and up may also route the row (row_router.cuh). All else is as in
+// gemv_q_sm90.
+#include "cuda/kernels/device/all_shared.cuh"
+#include "cuda/kernels/gemv_q/gemv_q.cuh"
+#include "cuda/kernels/linear.h"
+#include "engine/base/check.h"
+
+namespace skald::cuda {
+namespace {
+
+template <class F, class T>
+__global__ void __launch_bounds__(kGemvQThreads, kGemvQBlocks)
+    gemv_q_experts_sm90(__grid_constant__ const LinearLaunch a,
+                        __grid_constant__ const Layout layout) {
+#if __CUDA_ARCH__ >= 900
+  extern __shared__ __align__(128) char shared[];
+  __shared__ GemvQExpertsShared own;
+  run_gemv_q<F, T, true>(a, layout, shared, own);
+#endif
+}
+
+template <class F, class T>
+void launch(const LinearLaunch& a, int multiprocessors, Stream stream) {
+  const auto kernel = gemv_q_experts_sm90<F, T>;
+  SKALD_CUDA(
+      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kMostBlockBytes));
+  ask_for_all_shared(kernel);
+  const Layout layout = layout_for<F>(a, multiprocessors);
+  const auto bytes = static_cast<size_t>(layout.bytes);
+  launch_kernel(kernel, {dim3(multiprocessors), kGemvQThreads, bytes, a.dependent}, stream, a,
+                layout);
+}
+
+}  // namespace
+
+void launch_gemv_q_experts_sm90(const LinearLaunch& a, int multiprocessors, Stream stream) {
+  check(a.gemv.ticket && a.experts.used > 0, "gemv_q_experts_sm90 has a ticket, and experts");
+  check(!a.router.weight || a.router.spec.count <= kMostRoutedByBlock * multiprocessors,
+        "the blocks have room for all logits");
+  tiles::dispatch(a.format, [&](auto f) { launch<decltype(f), Bf16>(a, multiprocessors, stream); });
+}
+
+}  // namespace skald::cuda

@@ -1,0 +1,139 @@
+// The router of one row, inside the product of the experts' gates and ups. Each block computes the
+// logits of every gridDim-th expert and sends them to all blocks through global memory; then each
+// block makes the same choice. So the weights of chosen experts are asked for some 3 us after the
+// kernel ahead has ended. A kernel of its own took 9 us, since a block had to see that all others
+// had ended, and the product had to see that the kernel had.
+#pragma once
+
+#include "cuda/kernels/device/choice.cuh"
+#include "cuda/kernels/device/launch.cuh"
+#include "cuda/kernels/device/math.cuh"
+#include "cuda/kernels/device/ptx.cuh"
+#include "cuda/kernels/gemv_q/one_row.h"
+#include "cuda/kernels/gemv_q/stage_one.cuh"
+
+namespace skald::cuda {
+
+// Sums of the stager warps: of each expert's products, and of the squares of the row.
+struct RouterSums {
+  float of[kWarps][kMostRoutedByBlock + 1];
+};
+
+// A logit as it is sent: the upper half tells that it is there.
+__device__ inline void send_logit(uint64_t* to, float logit) {
+  const uint64_t sent = uint64_t{1} << 32 | __float_as_uint(logit);
+  asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(to), "l"(sent) : "memory");
+}
+__device__ inline uint64_t sent_logit(const uint64_t* from) {
+  uint64_t sent;
+  asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(sent) : "l"(from) : "memory");
+  return sent;
+}
+
+// The stager warps compute and send the block's logits, before they stage the row. The router's
+// weights are asked for before the wait for the kernel ahead. A sum has the same order in every
+// block: a thread's columns one after the other, the lanes of a warp, the warps.
+__device__ inline void send_logits(const LinearLaunch& a, RouterSums& sums) {
+  constexpr int kThreads = kWarps * 32, kEach = 4, kAhead = 2;  // float4 of a thread; experts
+  constexpr int kChunk = kThreads * kEach;
+  const RouterPart& r = a.router;
+  const int thread = static_cast<int>(threadIdx.x) % kThreads, warp = thread / 32;
+  const int lane = thread % 32;
+  const int blocks = static_cast<int>(gridDim.x), block = static_cast<int>(blockIdx.x);
+  const int own = (r.spec.count - block + blocks - 1) / blocks;
+  const int fours = static_cast<int>(a.ins / 4);
+  const auto load = [&](float4(&to)[kEach], const float* from, int first) {
+#pragma unroll
+    for (int i = 0; i < kEach; ++i) {
+      const int at = first + i * kThreads + thread;
+      to[i] = at < fours ? __ldg(reinterpret_cast<const float4*>(from) + at) : float4{};
+    }
+  };
+  const auto row_of = [&](int e) { return r.weight + int64_t{block + e * blocks} * a.ins; };
+  float4 norms[kEach], weights[kAhead][kEach] = {};
+  const auto load_chunk = [&](int first) {
+    load(norms, a.norm_weight, first);
+#pragma unroll
+    for (int e = 0; e < kAhead; ++e) {
+      if (e < own) load(weights[e], row_of(e), first);
+    }
+  };
+  load_chunk(0);
+  float squares = 0, products[kMostRoutedByBlock] = {};
+  wait_for_kernel_ahead();
+  for (int first = 0; first < fours; first += kChunk) {
+    float4 x[kEach];
+#pragma unroll
+    for (int i = 0; i < kEach; ++i) {
+      const int at = first + i * kThreads + thread;
+      x[i] = at < fours ? __ldcg(static_cast<const float4*>(a.in) + at) : float4{};
+    }
+    if (first > 0) load_chunk(first);
+    const auto add = [&](float& sum, const float4& w, const float4& y) {
+      sum = fmaf(w.w, y.w, fmaf(w.z, y.z, fmaf(w.y, y.y, fmaf(w.x, y.x, sum))));
+    };
+#pragma unroll
+    for (int i = 0; i < kEach; ++i) {
+      squares = add_squares(squares, x[i]);
+      x[i] = times(x[i], norms[i]);
+#pragma unroll
+      for (int e = 0; e < kAhead; ++e) add(products[e], weights[e][i], x[i]);
+    }
+#pragma unroll
+    for (int e = kAhead; e < kMostRoutedByBlock; ++e) {
+      if (e >= own) break;
+      load(weights[0], row_of(e), first);
+#pragma unroll
+      for (int i = 0; i < kEach; ++i) add(products[e], weights[0][i], x[i]);
+    }
+  }
+#pragma unroll
+  for (int e = 0; e < kMostRoutedByBlock; ++e) {
+    if (e >= own) break;
+    const float sum = warp_sum(products[e]);
+    if (lane == 0) sums.of[warp][e] = sum;
+  }
+  squares = warp_sum(squares);
+  if (lane == 0) sums.of[warp][kMostRoutedByBlock] = squares;
+  named_barrier<1, kThreads>();
+  if (thread >= own) return;
+  const auto total = [&](int i) {
+    float sum = 0;
+#pragma unroll
+    for (const auto& part : sums.of) sum += part[i];
+    return sum;
+  };
+  const float norm = rsqrtf(total(kMostRoutedByBlock) / static_cast<float>(a.ins) + a.norm_eps);
+  const int expert = block + thread * blocks;
+  const float logit = total(thread) * norm + (r.bias ? __ldg(r.bias + expert) : 0);
+  send_logit(r.sent + expert, gated_logit(logit, r.spec.gating));
+}
+
+// For the next step. A warp calls it, when no block reads the logits any more.
+__device__ inline void clear_sent(const RouterPart& r) {
+  for (int i = static_cast<int>(threadIdx.x) % 32; i < r.spec.count; i += 32) r.sent[i] = 0;
+}
+
+using RowChoice = Choice<kMostRouted / 32>;
+
+// Waits for all logits and chooses. A warp calls it.
+__device__ inline RowChoice receive_choice(const RouterPart& r) {
+  RowChoice choice{r.spec.count};
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  bool there;
+  do {
+    there = true;
+#pragma unroll
+    for (int i = 0; i < kMostRouted / 32; ++i) {
+      if (32 * i >= r.spec.count) break;
+      const int expert = min(32 * i + lane, r.spec.count - 1);
+      const uint64_t sent = sent_logit(r.sent + expert);
+      choice.logits[i] = __uint_as_float(static_cast<uint32_t>(sent));
+      there &= sent >> 32 != 0;
+    }
+  } while (!__all_sync(~0u, there));
+  choice.choose(r.spec.used, r.choice_bias);
+  return choice;
+}
+
+}  // namespace skald::cuda
