@@ -29,7 +29,7 @@ template <class F, class T>
 void launch(const LinearLaunch& a, int multiprocessors, Stream stream) {
   const auto kernel = gemv_q_experts_sm90<F, T>;
   SKALD_CUDA(
-      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kMostBlockBytes));
+      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kMostExpertsBytes));
   ask_for_all_shared(kernel);
   const Layout layout = layout_for<F>(a, multiprocessors);
   const auto bytes = static_cast<size_t>(layout.bytes);

@@ -34,7 +34,7 @@ inline BlockBytes block_bytes(const LinearShape& a) {
 // Lower bounds that keep three blocks from fitting: two of them could belong to this kernel while
 // another multiprocessor has none.
 inline constexpr int kLeastBytes = 76 * 1024, kLeastAddedBytes = 115 * 1024;
-inline constexpr int kMostBlockBytes = 226 * 1024;
+inline constexpr int kMostBlockBytes = 226 * 1024, kMostExpertsBytes = 225 * 1024;
 
 // Shared memory: the ring, sets of partial sums, the activations. There are as many sets as fit
 // beside the ring's slots.
@@ -98,8 +98,9 @@ Layout layout_for(const LinearShape& a, int blocks) {
   const int64_t digits = int64_t{layout.turns} * kStageParts * kStagedBytes<F>;
   const int64_t others = kFewestSets * set_bytes + digits;
   const int half_bytes = is_added(a) ? block_bytes(a).added : block_bytes(a).half;
+  const int most_bytes = a.experts.used ? kMostExpertsBytes : kMostBlockBytes;
   const bool half = others + kUsualSlots * layout.slot_bytes <= half_bytes;
-  const int64_t room = (half ? half_bytes : kMostBlockBytes) - others;
+  const int64_t room = (half ? half_bytes : most_bytes) - others;
   layout.slots = static_cast<int>(std::clamp<int64_t>(room / layout.slot_bytes, 0, kMostSlots));
   layout.enough = layout.slots >= kFewestSlots && layout.turns <= kMostTurns;
   // With larger numbers `of_part` would not be exact.
