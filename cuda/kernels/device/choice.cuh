@@ -1,7 +1,6 @@
 // One row's choice of experts, made by one warp from the row's logits.
 #pragma once
 
-#include <climits>
 #include <cmath>
 
 #include "cuda/kernels/device/math.cuh"
@@ -16,48 +15,46 @@ __device__ inline float gated_logit(float logit, Gating gating) {
 
 constexpr float kLeastTotal = 1e-20f;  // of sigmoids, as in Hugging Face
 
-// Lane l has the experts l, l + 32, and so on, up to 32 * kEach of them.
+// Lane l has the experts from kEach * l on, up to 32 * kEach of them. Instructions of one warp that
+// need one another's results take some five cycles each, so few of them stand in the loop.
 template <int kEach>
 struct Choice {
   int count;
   float logits[kEach];  // gated_logit() of the lane's experts
   unsigned taken = 0;   // bit i: the lane's i-th expert is chosen
 
+  __device__ explicit Choice(int all) : count(all) {}
+  __device__ static int expert(int i) { return kEach * (static_cast<int>(threadIdx.x) % 32) + i; }
+
   // Chooses the `used` best experts. An expert whose logit is NaN comes last; of equal logits the
   // lower expert comes first. choice_bias: [count] or nullptr.
   __device__ void choose(int used, const float* choice_bias) {
     const int lane = static_cast<int>(threadIdx.x) % 32;
-    // Numbers with the same order as the logits; 0 stands for NaN and for experts that are chosen.
+    // Numbers with the same order as the logits. 1 stands for NaN, 0 for experts that are chosen or
+    // do not exist.
     uint32_t keys[kEach];
-    unsigned free = 0;
 #pragma unroll
     for (int i = 0; i < kEach; ++i) {
-      keys[i] = 0;
-      if (32 * i >= count) break;
-      const int expert = 32 * i + lane;
-      if (expert >= count) continue;
-      free |= 1u << i;
-      const float value = logits[i] + (choice_bias ? choice_bias[expert] : 0.0f);
+      const bool exists = expert(i) < count;
+      float value = logits[i];
+      if (choice_bias && exists) value += choice_bias[expert(i)];
       const uint32_t bits = __float_as_uint(value + 0.0f);  // -0 becomes 0
-      if (!isnan(value)) keys[i] = bits >> 31 ? ~bits : bits | 0x80000000u;
+      const uint32_t key = bits >> 31 ? ~bits : bits | 0x80000000u;
+      keys[i] = !exists ? 0 : isnan(value) ? 1 : key;
     }
 #pragma unroll 1
     for (int n = 0; n < used; ++n) {
-      uint32_t best = 0;
-      int expert = INT_MAX;
+      uint32_t best = keys[0];
 #pragma unroll
-      for (int i = kEach - 1; i >= 0; --i) {
-        if (32 * i < count && free >> i & 1 && keys[i] >= best) {
-          best = keys[i];
-          expert = 32 * i + lane;
-        }
-      }
+      for (int i = 1; i < kEach; ++i) best = max(best, keys[i]);
       const uint32_t highest = warp_max(best);
-      const auto first = static_cast<int>(
-          warp_min(best == highest ? static_cast<unsigned>(expert) : unsigned{INT_MAX}));
-      if (first % 32 == lane) {
-        free &= ~(1u << first / 32);
-        taken |= 1u << first / 32;
+      const int owner = __ffs(static_cast<int>(__ballot_sync(~0u, best == highest))) - 1;
+      bool open = lane == owner;
+#pragma unroll
+      for (int i = 0; i < kEach; ++i) {
+        const bool mine = open && keys[i] == highest;
+        if (mine) keys[i] = 0, taken |= 1u << i;
+        open = open && !mine;
       }
     }
   }
@@ -66,26 +63,25 @@ struct Choice {
   // in the order of the experts, and its place in the lane.
   template <class Fn>
   __device__ void for_each_chosen(const Fn& fn) const {
-    const int lane = static_cast<int>(threadIdx.x) % 32;
-    int before = 0;
+    const unsigned below = (1u << threadIdx.x % 32) - 1;
+    int slot = 0;
 #pragma unroll
     for (int i = 0; i < kEach; ++i) {
-      if (32 * i >= count) break;
-      const bool mine = taken >> i & 1;
-      const unsigned all = __ballot_sync(~0u, mine);
-      if (mine) fn(before + __popc(all & ((1u << lane) - 1)), 32 * i + lane, i);
-      before += __popc(all);
+      slot += __popc(__ballot_sync(~0u, taken >> i & 1) & below);
+    }
+#pragma unroll
+    for (int i = 0; i < kEach; ++i) {
+      if (taken >> i & 1) fn(slot++, expert(i), i);
     }
   }
 
   // Writes the chosen experts and their weights.
   __device__ void store(const ExpertsSpec& spec, int32_t* chosen, float* weights) const {
-    const int lane = static_cast<int>(threadIdx.x) % 32;
     const bool sigmoid = spec.gating == Gating::Sigmoid;
     const auto of_lane = [&](bool all, const auto& fn) {
 #pragma unroll
       for (int i = 0; i < kEach; ++i) {
-        if (32 * i < count && 32 * i + lane < count && (all || taken >> i & 1)) fn(logits[i]);
+        if (expert(i) < count && (all || taken >> i & 1)) fn(logits[i]);
       }
     };
     float highest = -INFINITY;
@@ -116,7 +112,6 @@ struct Choice {
     return x;
 #endif
   }
-  __device__ static uint32_t warp_min(uint32_t x) { return ~warp_max(~x); }
 };
 
 }  // namespace skald::cuda

@@ -37,10 +37,10 @@ template <int kEach>
 __device__ void choose(const RouteLaunch& a, int row) {
   const Routing& r = a.routing;
   const float* logits = a.logits + int64_t{row} * r.count;
-  Choice<kEach> choice{r.count};
+  Choice<kEach> choice(r.count);
 #pragma unroll
   for (int i = 0; i < kEach; ++i) {
-    const int expert = 32 * i + static_cast<int>(threadIdx.x) % 32;
+    const int expert = choice.expert(i);
     choice.logits[i] = expert < r.count ? __ldcg(logits + expert) : 0;
   }
   choice.choose(r.used, a.choice_bias);
@@ -88,8 +88,9 @@ __device__ inline void choose_last(const RouteLaunch& a, int first_row, int rows
   __threadfence();
   const int warp = static_cast<int>(threadIdx.x) / 32, warps = static_cast<int>(blockDim.x) / 32;
   for (int row = warp; row < rows; row += warps) {
-    a.routing.count <= 256 ? choose<8>(a, first_row + row)
-                           : choose<kMostExperts / 32>(a, first_row + row);
+    a.routing.count <= 128   ? choose<4>(a, first_row + row)
+    : a.routing.count <= 256 ? choose<8>(a, first_row + row)
+                             : choose<kMostExperts / 32>(a, first_row + row);
   }
 }
 

@@ -114,26 +114,27 @@ __device__ inline void clear_sent(const RouterPart& r) {
   for (int i = static_cast<int>(threadIdx.x) % 32; i < r.spec.count; i += 32) r.sent[i] = 0;
 }
 
-using RowChoice = Choice<kMostRouted / 32>;
-
-// Waits for all logits and chooses. A warp calls it.
-__device__ inline RowChoice receive_choice(const RouterPart& r) {
-  RowChoice choice{r.spec.count};
-  const int lane = static_cast<int>(threadIdx.x) % 32;
+// Waits for all logits, chooses, and calls fn with the choice. A warp calls it. Few experts take
+// less code, and so less time.
+template <int kEach, class Fn>
+__device__ void receive_choice_of(const RouterPart& r, const Fn& fn) {
+  Choice<kEach> choice(r.spec.count);
   bool there;
   do {
     there = true;
 #pragma unroll
-    for (int i = 0; i < kMostRouted / 32; ++i) {
-      if (32 * i >= r.spec.count) break;
-      const int expert = min(32 * i + lane, r.spec.count - 1);
-      const uint64_t sent = sent_logit(r.sent + expert);
+    for (int i = 0; i < kEach; ++i) {
+      const uint64_t sent = sent_logit(r.sent + min(choice.expert(i), r.spec.count - 1));
       choice.logits[i] = __uint_as_float(static_cast<uint32_t>(sent));
       there &= sent >> 32 != 0;
     }
   } while (!__all_sync(~0u, there));
   choice.choose(r.spec.used, r.choice_bias);
-  return choice;
+  fn(choice);
+}
+template <class Fn>
+__device__ void receive_choice(const RouterPart& r, const Fn& fn) {
+  r.spec.count <= 128 ? receive_choice_of<4>(r, fn) : receive_choice_of<kMostRouted / 32>(r, fn);
 }
 
 }  // namespace skald::cuda

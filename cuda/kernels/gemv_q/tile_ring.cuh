@@ -93,7 +93,9 @@ __device__ inline void find_experts(const LinearLaunch& a, ChosenMatrix* experts
   };
   const int lane = static_cast<int>(threadIdx.x) % 32;
   if (a.router.weight) {
-    receive_choice(a.router).for_each_chosen([&](int slot, int expert, int) { put(slot, expert); });
+    receive_choice(a.router, [&](const auto& choice) {
+      choice.for_each_chosen([&](int slot, int expert, int) { put(slot, expert); });
+    });
   } else {
     if (!a.chosen.early) wait_for_kernel_ahead();
     if (lane < a.experts.used) put(lane, __ldcg(a.chosen.chosen + lane));
@@ -129,6 +131,9 @@ __device__ inline void wait_for_signals(const unsigned* signals, uint32_t staged
   while (load_relaxed(signals) < most && !barrier_passed(staged, 0)) continue;
 }
 
+// Tiles that the producer asks for before the first one has arrived, if the product routes the row.
+inline constexpr int kFirstTiles = 2;
+
 // The producer; one lane runs it. Few instructions lie between a slot's release and its next copy:
 // during these the slot brings nothing from memory. `staged`: the barrier that is passed when the
 // first activations are staged. `experts`: from find_experts().
@@ -157,6 +162,11 @@ __device__ void fetch(const LinearLaunch& a, const Layout& layout, char* ring, S
       const bool whole = layout.end_at == 0 || tile + 1 < layout.tiles;
       const auto bytes = static_cast<uint32_t>(whole ? tile_bytes : layout.end_at);
       wait_until_empty();
+      // If all blocks ask for whole rings at once, every first tile arrives late. Here no product
+      // ahead hides that.
+      if (kExperts && a.router.weight && count * layout.tiles + tile == kFirstTiles) {
+        lane_waits(&at.full[0], 0);
+      }
       if (a.gemv_q.wait && count == 0 && tile == 1) wait_for_signals(a.gemv_q.wait, staged);
       at.end[turn.slot] = 0;
       barrier_expect_bytes(&at.full[turn.slot], bytes);
