@@ -51,19 +51,17 @@ __device__ inline void begin_of_experts(const LinearLaunch& a, const Layout& lay
   }
 }
 
-// A finisher warp adds up the partial sums of the consumers and writes results. It has the groups
-// of one set: every layout.sets-th group. A lane has the result of weight row lane % 16; lanes 0 to
-// 15 write.
+// The finisher warp adds up the partial sums of the consumers and writes results. A lane has the
+// result of weight row lane % 16; lanes 0 to 15 write.
 template <class F, class T, bool kExperts>
 __device__ void finish(const LinearLaunch& a, const Layout& layout, const Sets& sets,
-                       const float* squares, const ChosenMatrix* experts, int finisher) {
+                       const float* squares, const ChosenMatrix* experts) {
   const int lane = static_cast<int>(threadIdx.x) % 32, weight_row = lane % tiles::kRows;
   const bool gated = a.epilogue == Epilogue::Gated, added = a.epilogue == Epilogue::AddTo;
   const bool knows_biases = !kExperts || !a.bias;
-  uint64_t *const ready = &sets.ready[finisher], *const drained = &sets.drained[finisher];
   float norm = 1;
-  unsigned lap = 0;
-  for (int i = finisher;; i += layout.sets, ++lap) {
+  Turn turn;
+  for (int i = 0;; ++i) {
     float bias = 0, old = 0;
     int64_t weight = 0, out = 0;  // `out`: where the result goes
     bool inside = false;
@@ -81,13 +79,13 @@ __device__ void finish(const LinearLaunch& a, const Layout& layout, const Sets& 
     // The block's own groups are known before their sums arrive, but not the experts' biases.
     const int own = knows_biases ? TileGroups::own(layout, i) : kNoMore;
     if (own != kNoMore) begin(own);
-    barrier_wait(ready, lap & 1);
+    barrier_wait(&sets.ready[turn.slot], turn.lap & 1);
     if (own == kNoMore) {
       const int group = sets.sequence[i % kGroupsAhead];
-      if (group == kNoMore) break;
+      if (group == kNoMore) return;
       begin(group);
     }
-    const float* set = sets.partials + finisher * layout.set_floats + weight_row * 4;
+    const float* set = sets.partials + turn.slot * layout.set_floats + weight_row * 4;
     float both[2] = {};
 #pragma unroll
     for (int warp = 0; warp < kWarps; ++warp) {
@@ -95,13 +93,14 @@ __device__ void finish(const LinearLaunch& a, const Layout& layout, const Sets& 
       both[warp % 2] += RowProductOf<F>::added_up(row);
     }
     // The squares are complete when the first sums arrive.
-    if (lap == 0 && a.norm_weight) {
+    if (i == 0 && a.norm_weight) {
       float all = 0;
 #pragma unroll
       for (int warp = 0; warp < kWarps; ++warp) all += squares[warp];
       norm = rsqrtf(fmaf(all, layout.column_share, a.norm_eps));
     }
-    barrier_arrive(drained);
+    barrier_arrive(&sets.drained[turn.slot]);
+    turn.next(layout.sets);
     const float sum = fmaf(both[0] + both[1], norm, bias);
     const float up = gated ? __shfl_down_sync(~0u, sum, 1) : 0;
     if (lane >= tiles::kRows || !inside) continue;
@@ -119,7 +118,6 @@ __device__ void finish(const LinearLaunch& a, const Layout& layout, const Sets& 
       static_cast<float*>(a.out)[weight] = added ? fmaf(a.scale, sum, old) : a.scale * sum;
     }
   }
-  barrier_arrive(drained);
 }
 
 // A block's static shared memory. Layout divides the dynamic part.
@@ -242,11 +240,8 @@ __device__ void consume(const Layout& layout, const char* ring, const GemvQShare
     no_more = ended();
     end_group();
   }
-#pragma unroll 1
-  for (int i = 0; i < layout.sets; ++i) {  // tells each finisher that there are no more groups
-    if (Product::kAsksForSet) barrier_wait(drained_barrier(), set / kAfterOdd);
-    end_group();
-  }
+  if (Product::kAsksForSet) barrier_wait(drained_barrier(), set / kAfterOdd);
+  end_group();  // tells the finisher that there are no more groups
 }
 
 // kExperts: the matrix may be put together from chosen experts' (ChosenShape).
@@ -285,29 +280,11 @@ __device__ __forceinline__ void run_gemv_q(const LinearLaunch& a, const Layout& 
   }
   const Sets sets = {reinterpret_cast<float*>(shared + layout.partials_at), own.sequence, own.ready,
                      own.drained};
-  const Activations activations = {layout.turns, shared + layout.activations_at, own.squares};
-  if (threadIdx.x < kGemvQConsumers) {
-    consume<F>(layout, shared, own, sets.partials, activations);
-    return;
-  }
-  const ChosenMatrix* experts = nullptr;
-  if constexpr (kExperts) experts = own.experts;
-  int finisher = 0;
-  if (threadIdx.x < kFirstFinisher) {
-    if constexpr (kExperts) {
-      if (a.router.weight) send_logits(a, own.router);
-    }
-    const auto staged = [&](int turn) {
-      if (a.gemv_q.late_start) let_next_kernel_start();
-      barrier_arrive(&own.staged[turn]);
-    };
-    a.norm_weight ? StageOne<F, T, true, kExperts>(a, layout, activations).run(staged)
-                  : StageOne<F, T, false, kExperts>(a, layout, activations).run(staged);
-    finisher = 1 + static_cast<int>(threadIdx.x - kGemvQConsumers) / 32;
-    if (finisher >= layout.sets) return;
-  } else {
+  if (threadIdx.x >= kFirstFinisher) {
     wait_for_kernel_ahead();
+    const ChosenMatrix* experts = nullptr;
     if constexpr (kExperts) {
+      experts = own.experts;
       if (writes_choice) {
         receive_choice(a.router, [&](const auto& choice) {
           choice.store(a.router.spec, a.router.chosen, a.router.weights);
@@ -319,8 +296,23 @@ __device__ __forceinline__ void run_gemv_q(const LinearLaunch& a, const Layout& 
         clear_sent(a.router);
       }
     }
+    finish<F, T, kExperts>(a, layout, sets, own.squares, experts);
+    return;
   }
-  finish<F, T, kExperts>(a, layout, sets, own.squares, experts, finisher);
+  const Activations activations = {layout.turns, shared + layout.activations_at, own.squares};
+  if (threadIdx.x >= kGemvQConsumers) {
+    if constexpr (kExperts) {
+      if (a.router.weight) send_logits(a, own.router);
+    }
+    const auto staged = [&](int turn) {
+      if (a.gemv_q.late_start) let_next_kernel_start();
+      barrier_arrive(&own.staged[turn]);
+    };
+    a.norm_weight ? StageOne<F, T, true, kExperts>(a, layout, activations).run(staged)
+                  : StageOne<F, T, false, kExperts>(a, layout, activations).run(staged);
+    return;
+  }
+  consume<F>(layout, shared, own, sets.partials, activations);
 }
 
 }  // namespace skald::cuda

@@ -11,11 +11,7 @@
 namespace skald::cuda {
 
 inline constexpr int kFewestSlots = 2, kUsualSlots = 3, kMostSlots = 12;
-// Sets of partial sums. Each has a warp that finishes its groups, a stager when it has staged. A
-// group takes a finisher some 0.7 us, and a tile takes the consumers 0.4; in models 2048 wide a
-// group is one tile.
-inline constexpr int kFewestSets = 2, kMostSets = 4;
-static_assert(kMostSets <= 1 + kWarps);
+inline constexpr int kFewestSets = 2, kMostSets = 4;  // sets of partial sums
 
 // Shared memory of a block. Two blocks fit on a multiprocessor: this kernel's and the next one's,
 // whose ring is full by the time this kernel ends. `added` is for products that are added to the

@@ -16,7 +16,7 @@
 //   (digit_product.cuh). Then they multiply sums of 16 or 32 products by the blocks' scales, as
 //   integers if the scales are integers, otherwise in float32.
 // - A finisher adds up the consumers' partial sums of 16 weight rows and writes results, while the
-//   consumers work on the next rows. Stagers become finishers when they are done.
+//   consumers work on the next rows.
 //
 // After its start a block has no barrier for all of its threads. The order of every sum is fixed.
 //

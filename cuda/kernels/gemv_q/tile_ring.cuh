@@ -59,10 +59,10 @@ struct Slots {
   int64_t end[kMostSlots];  // not 0: there are no more tiles
 };
 // The size of the ring of group numbers for the finisher. The producer is ahead of the consumers by
-// no more than the ring's slots, and the consumers are ahead of a finisher by no more than the
-// sets. The last numbers, one for each finisher, are kNoMore.
+// no more than the ring's slots, and the consumers are ahead of the finisher by no more than its
+// sets. The last number is kNoMore.
 inline constexpr int kGroupsAhead = 32;
-static_assert(kGroupsAhead > kMostSlots + 2 * kMostSets + 1);
+static_assert(kGroupsAhead > kMostSlots + kMostSets + 2);
 
 // Zeroes the bytes of the ring that a group's last tile does not fill. They are multiplied by
 // zeros, so they must not hold infinities or NaN. All threads call this before the first copy.
@@ -181,7 +181,7 @@ __device__ void fetch(const LinearLaunch& a, const Layout& layout, char* ring, S
   }
   if (a.gemv_q.signal) lane_adds(a.gemv_q.signal, 1);
   wait_until_empty();
-  for (int i = 0; i < layout.sets; ++i) sequence[(count + i) % kGroupsAhead] = kNoMore;
+  sequence[count % kGroupsAhead] = kNoMore;
   at.end[turn.slot] = 1;
   barrier_arrive(&at.full[turn.slot]);
   if (a.gemv_q.wait) lane_adds(a.gemv_q.wait, -1);
