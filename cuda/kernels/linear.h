@@ -95,13 +95,14 @@ struct RouterPart {
   const float* weight = nullptr;  // [count, ins]; nullptr: the choice is complete
   const float *bias = nullptr, *choice_bias = nullptr;  // as RouteLaunch
   ExpertsSpec spec;
-  // [count], zero before the product. A later product of experts beside one another, which also has
-  // this address but no `weight`, sets them to zero again.
-  uint64_t* sent = nullptr;
+  // [kMostRouted], each kNotSent before the product. A later product of experts beside one another,
+  // which also has this address but no `weight`, sets them to kNotSent again.
+  uint32_t* sent = nullptr;
   int32_t* chosen = nullptr;  // [used], written for later launches, in the order of their numbers
   float* weights = nullptr;   // [used], written
 };
 inline constexpr int kMostRouted = 512;       // experts
+inline constexpr uint32_t kNotSent = ~0u;     // the bits of no logit
 inline constexpr int kMostRoutedByBlock = 4;  // logits of a block
 
 // Fields for gemm_q_sm90.

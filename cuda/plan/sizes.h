@@ -58,7 +58,7 @@ struct StepLayout {
 // Sizes for the largest layer of routed experts.
 struct ExpertSizes {
   int64_t logits = 0;   // [rows, count], float
-  int64_t sent = 0;     // [count], of 8 bytes: ExpertsLaunch::sent
+  int64_t sent = 0;     // RouterPart::sent
   int64_t choices = 0;  // each of four lists: one number per row and chosen expert
   int64_t begins = 0;   // [count + 1]
   int64_t slots = 0;    // [count]: ChooseSlotsLaunch::slots

@@ -73,7 +73,7 @@ void StepOps::launch(const Step& step, const StepEntry& entry, const ExpertsEntr
     route = route_launch(step, entry);
     launch.route = &route;
   }
-  if (experts.routes || experts.routed) launch.sent = memory_.experts.sent.as<uint64_t>();
+  if (experts.routes || experts.routed) launch.sent = memory_.experts.sent.as<uint32_t>();
   cuda::launch(*experts.kernel, launch, stream_);
 }
 

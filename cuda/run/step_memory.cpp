@@ -36,10 +36,15 @@ StepMemory::StepMemory(const Sizes& sizes, Stream stream)
   // A tile may have more rows than the step. Products multiply those rows as well, so the workspace
   // and the carried rows must hold numbers.
   for (const DeviceMemory* memory : {&products.tickets, &products.carried, &products.workspace,
-                                     &attention.tickets, &experts.tickets, &experts.sent}) {
+                                     &attention.tickets, &experts.tickets}) {
     if (memory->bytes() == 0) continue;
     SKALD_CUDA(
         cudaMemsetAsync(memory->as<void>(), 0, static_cast<size_t>(memory->bytes()), stream));
+  }
+  if (experts.sent.bytes() > 0) {
+    static_assert(kNotSent == ~0u);
+    const auto bytes = static_cast<size_t>(experts.sent.bytes());
+    SKALD_CUDA(cudaMemsetAsync(experts.sent.as<void>(), 0xff, bytes, stream));
   }
 }
 

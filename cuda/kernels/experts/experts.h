@@ -117,11 +117,11 @@ struct ExpertsLaunch : ExpertsShape {
   // row_sum_tickets(outs) of them, gemv_q_experts_sm90 one.
   unsigned* tickets;
   // For gemv_q_experts_sm90. signal, wait: GemvQPart's. route: of gate and up, which then read
-  // route->x and do what launch_route() would, but for route->out. sent: with route, [count], zero
-  // before; the product of down gets it too and sets it to zero.
+  // route->x and do what launch_route() would, but for route->out. sent: RouterPart's, of gate and
+  // up with `route` and of down after them.
   unsigned *signal, *wait;
   const RouteLaunch* route;
-  uint64_t* sent;
+  uint32_t* sent;
 };
 template <KernelId>
 void launch_experts(const ExpertsLaunch& launch, Stream stream);

@@ -19,15 +19,20 @@ struct RouterSums {
   float of[kWarps][kMostRoutedByBlock + 1];
 };
 
-// A logit as it is sent: the upper half tells that it is there.
-__device__ inline void send_logit(uint64_t* to, float logit) {
-  const uint64_t sent = uint64_t{1} << 32 | __float_as_uint(logit);
-  asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(to), "l"(sent) : "memory");
+// All blocks read all logits again and again until the last one is there, and the L2 cache serves
+// these reads one after the other. So a logit has four bytes, its bits, and a lane reads four at
+// once.
+__device__ inline void send_logit(uint32_t* to, float logit) {
+  const uint32_t bits = isnan(logit) ? 0x7fffffff : __float_as_uint(logit);  // never kNotSent
+  asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" ::"l"(to), "r"(bits) : "memory");
 }
-__device__ inline uint64_t sent_logit(const uint64_t* from) {
-  uint64_t sent;
-  asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(sent) : "l"(from) : "memory");
-  return sent;
+__device__ inline uint4 sent_logits(const uint32_t* from) {
+  uint4 four;
+  asm volatile("ld.relaxed.gpu.global.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(four.x), "=r"(four.y), "=r"(four.z), "=r"(four.w)
+               : "l"(from)
+               : "memory");
+  return four;
 }
 
 // The stager warps compute and send the block's logits, before they stage the row. The router's
@@ -111,7 +116,7 @@ __device__ inline void send_logits(const LinearLaunch& a, RouterSums& sums) {
 
 // For the next step. A warp calls it, when no block reads the logits any more.
 __device__ inline void clear_sent(const RouterPart& r) {
-  for (int i = static_cast<int>(threadIdx.x) % 32; i < r.spec.count; i += 32) r.sent[i] = 0;
+  for (int i = static_cast<int>(threadIdx.x) % 32; i < r.spec.count; i += 32) r.sent[i] = kNotSent;
 }
 
 // Waits for all logits, chooses, and calls fn with the choice. A warp calls it. Few experts take
@@ -123,10 +128,14 @@ __device__ void receive_choice_of(const RouterPart& r, const Fn& fn) {
   do {
     there = true;
 #pragma unroll
-    for (int i = 0; i < kEach; ++i) {
-      const uint64_t sent = sent_logit(r.sent + min(choice.expert(i), r.spec.count - 1));
-      choice.logits[i] = __uint_as_float(static_cast<uint32_t>(sent));
-      there &= sent >> 32 != 0;
+    for (int i = 0; i < kEach; i += 4) {
+      const uint4 four = sent_logits(r.sent + choice.expert(i));
+      const uint32_t bits[4] = {four.x, four.y, four.z, four.w};
+#pragma unroll
+      for (int j = 0; j < 4; ++j) {
+        choice.logits[i + j] = __uint_as_float(bits[j]);
+        there &= bits[j] != kNotSent || choice.expert(i + j) >= r.spec.count;
+      }
     }
   } while (!__all_sync(~0u, there));
   choice.choose(r.spec.used, r.choice_bias);
