@@ -37,8 +37,6 @@ struct DecodeRows {
   // has the new token, the new key and value are in the cache: indices from the new key on.
   struct Places {
     int first[kUnits], second[kUnits];
-    float first_weight[kUnits], second_weight[kUnits];  // of the norm before the rotation
-    Rotation turn[kUnits];
   };
 
   // Does what does not depend on the kernel ahead. Synchronizes the block before it returns.
@@ -80,17 +78,6 @@ struct DecodeRows {
     // the wait, and the block would be 150 instructions slower there. `all` never has this value.
     if (all == INT_MAX) *const_cast<volatile int*>(&places_found) = all;
     __syncthreads();
-    const bool weighs = a.q_norm && !a.norm_after_rope;
-#pragma unroll
-    for (int u = 0; u < kUnits; ++u) {
-      const int pair = pair_of(u);
-      const float* const weight = norms[vector_of(u, b) == kKey];
-      const bool real = weighs && 2 * pair < b.head_dim;
-      const int2 at = place_of(a, pair);
-      places.first_weight[u] = real ? weight[at.x] : 1;
-      places.second_weight[u] = real ? weight[at.y] : 1;
-      places.turn[u] = pair < a.rope_pairs ? rotations[pair] : Rotation{1, 0};
-    }
     return places;
   }
 
@@ -123,30 +110,16 @@ struct DecodeRows {
       }
     }
     if (a.q_norm) {
-      // A warp's numbers belong to one vector. All sums take their steps together.
-      float sums[kUnits];
+      // A warp's numbers belong to one vector.
 #pragma unroll
       for (int u = 0; u < kUnits; ++u) {
         const float p = to_float(first[u]), q = to_float(second[u]);
-        sums[u] = p * p + q * q;
-      }
-#pragma unroll
-      for (int offset = 16; offset > 0; offset /= 2) {
-#pragma unroll
-        for (float& sum : sums) sum += __shfl_xor_sync(~0u, sum, offset);
-      }
-#pragma unroll
-      for (int u = 0; u < kUnits; ++u) {
+        const float sum = warp_sum(p * p + q * q);
         const int vector = vector_of(u, b);
-        if (threadIdx.x % 32 == 0 && vector <= kValue) squares[vector][pair_of(u) / 32] = sums[u];
+        if (threadIdx.x % 32 == 0 && vector <= kValue) squares[vector][pair_of(u) / 32] = sum;
       }
       __syncthreads();
     }
-    // A multiplication is as exact for powers of two, and has a tenth of the instructions. The bits
-    // of 2^n and of 2^-n add up to those of 2^127.
-    const auto dim = static_cast<float>(b.head_dim);
-    const bool is_power = (b.head_dim & (b.head_dim - 1)) == 0;
-    const float share = __uint_as_float(0x7f000000 - __float_as_uint(dim));
 #pragma unroll
     for (int u = 0; u < kUnits; ++u) {
       const int vector = vector_of(u, b), pair = pair_of(u);
@@ -156,7 +129,7 @@ struct DecodeRows {
         float sum = 0;
 #pragma unroll
         for (float part : squares[vector]) sum += part;
-        return rsqrtf((is_power ? sum * share : sum / dim) + a.norm_eps);
+        return rsqrtf(sum / static_cast<float>(b.head_dim) + a.norm_eps);
       };
       if (vector != kValue && (a.q_norm || pair < a.rope_pairs) &&
           (brings_new(a) || vector < kKey)) {
@@ -164,15 +137,15 @@ struct DecodeRows {
         float p_factor = vector < kKey ? growth : 1, q_factor = p_factor;  // after the rotation
         if (a.q_norm && 2 * pair < b.head_dim) {
           const float norm = norm_of();
-          p *= norm * places.first_weight[u];
-          q *= norm * places.second_weight[u];
+          const float* weight = norms[vector == kKey];
+          p *= norm * (a.norm_after_rope ? 1 : weight[at.x]);
+          q *= norm * (a.norm_after_rope ? 1 : weight[at.y]);
           if (a.norm_after_rope) {
-            const float* weight = norms[vector == kKey];
             p_factor *= weight[at.x];
             q_factor *= weight[at.y];
           }
         }
-        const Rotation r = places.turn[u];
+        const Rotation r = pair < a.rope_pairs ? rotations[pair] : Rotation{1, 0};
         first[u] = from_float<T>((p * r.cos - q * r.sin) * p_factor);
         second[u] = from_float<T>((q * r.cos + p * r.sin) * q_factor);
       }

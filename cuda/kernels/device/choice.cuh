@@ -29,6 +29,7 @@ struct Choice {
   // Chooses the `used` best experts. An expert whose logit is NaN comes last; of equal logits the
   // lower expert comes first. choice_bias: [count] or nullptr.
   __device__ void choose(int used, const float* choice_bias) {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
     // Numbers with the same order as the logits. 1 stands for NaN, 0 for experts that are chosen or
     // do not exist.
     uint32_t keys[kEach];
@@ -41,31 +42,33 @@ struct Choice {
       const uint32_t key = bits >> 31 ? ~bits : bits | 0x80000000u;
       keys[i] = !exists ? 0 : isnan(value) ? 1 : key;
     }
-    unsigned equal = 0;  // the experts that were chosen last, which have equal logits
-    int left = used;
 #pragma unroll 1
-    while (left > 0) {
+    for (int n = 0; n < used; ++n) {
       uint32_t best = keys[0];
 #pragma unroll
       for (int i = 1; i < kEach; ++i) best = max(best, keys[i]);
       const uint32_t highest = warp_max(best);
-      equal = 0;
+      const int owner = __ffs(static_cast<int>(__ballot_sync(~0u, best == highest))) - 1;
+      bool open = lane == owner;
 #pragma unroll
       for (int i = 0; i < kEach; ++i) {
-        const bool mine = keys[i] == highest;
-        left -= __popc(__ballot_sync(~0u, mine));
-        if (mine) keys[i] = 0, equal |= 1u << i;
+        const bool mine = open && keys[i] == highest;
+        if (mine) keys[i] = 0, taken |= 1u << i;
+        open = open && !mine;
       }
-      taken |= equal;
     }
-    if (left < 0) leave_out(equal, -left);
   }
 
   // Calls fn(slot, expert, i) in each lane that has a chosen expert: its number in the row's list,
   // in the order of the experts, and its place in the lane.
   template <class Fn>
   __device__ void for_each_chosen(const Fn& fn) const {
-    int slot = before(taken);
+    const unsigned below = (1u << threadIdx.x % 32) - 1;
+    int slot = 0;
+#pragma unroll
+    for (int i = 0; i < kEach; ++i) {
+      slot += __popc(__ballot_sync(~0u, taken >> i & 1) & below);
+    }
 #pragma unroll
     for (int i = 0; i < kEach; ++i) {
       if (taken >> i & 1) fn(slot++, expert(i), i);
@@ -101,25 +104,6 @@ struct Choice {
   }
 
  private:
-  // How many of the marked experts lie in lower lanes.
-  __device__ static int before(unsigned marked) {
-    const unsigned lower = (1u << threadIdx.x % 32) - 1;
-    int count = 0;
-#pragma unroll
-    for (int i = 0; i < kEach; ++i) count += __popc(__ballot_sync(~0u, marked >> i & 1) & lower);
-    return count;
-  }
-  // The last `count` of the marked experts are not chosen after all.
-  __device__ void leave_out(unsigned marked, int count) {
-    int all = 0;
-#pragma unroll
-    for (int i = 0; i < kEach; ++i) all += __popc(__ballot_sync(~0u, marked >> i & 1));
-    int number = before(marked);
-#pragma unroll
-    for (int i = 0; i < kEach; ++i) {
-      if (marked >> i & 1 && number++ >= all - count) taken &= ~(1u << i);
-    }
-  }
   __device__ static uint32_t warp_max(uint32_t x) {
 #if __CUDA_ARCH__ >= 800
     return __reduce_max_sync(~0u, x);
