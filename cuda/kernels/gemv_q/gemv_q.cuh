@@ -286,7 +286,7 @@ __device__ __forceinline__ void run_gemv_q(const LinearLaunch& a, const Layout& 
     if constexpr (kExperts) {
       experts = own.experts;
       if (writes_choice) {
-        receive_choice(a.router, [&](const auto& choice) {
+        receive_choice(a.router, false, [&](const auto& choice) {
           choice.store(a.router.spec, a.router.chosen, a.router.weights);
         });
         __threadfence();

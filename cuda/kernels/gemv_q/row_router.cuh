@@ -64,54 +64,66 @@ __device__ inline void send_logits(const LinearLaunch& a, RouterSums& sums) {
     }
   };
   load_chunk(0);
-  float squares = 0, products[kMostRoutedByBlock] = {};
-  wait_for_kernel_ahead();
-  for (int first = 0; first < fours; first += kChunk) {
-    float4 x[kEach];
+  const auto add_up = [&](bool sends) {
+    float squares = 0, products[kMostRoutedByBlock] = {};
+    for (int first = 0; first < fours; first += kChunk) {
+      float4 x[kEach];
 #pragma unroll
-    for (int i = 0; i < kEach; ++i) {
-      const int at = first + i * kThreads + thread;
-      x[i] = at < fours ? __ldcg(static_cast<const float4*>(a.in) + at) : float4{};
+      for (int i = 0; i < kEach; ++i) {
+        const int at = first + i * kThreads + thread;
+        x[i] = at < fours ? __ldcg(static_cast<const float4*>(a.in) + at) : float4{};
+      }
+      if (first > 0) load_chunk(first);
+      const auto add = [&](float& sum, const float4& w, const float4& y) {
+        sum = fmaf(w.w, y.w, fmaf(w.z, y.z, fmaf(w.y, y.y, fmaf(w.x, y.x, sum))));
+      };
+#pragma unroll
+      for (int i = 0; i < kEach; ++i) {
+        squares = add_squares(squares, x[i]);
+        x[i] = times(x[i], norms[i]);
+#pragma unroll
+        for (int e = 0; e < kAhead; ++e) add(products[e], weights[e][i], x[i]);
+      }
+#pragma unroll
+      for (int e = kAhead; e < kMostRoutedByBlock; ++e) {
+        if (e >= own) break;
+        float4 more[kEach];
+        load(more, row_of(e), first);
+#pragma unroll
+        for (int i = 0; i < kEach; ++i) add(products[e], more[i], x[i]);
+      }
     }
-    if (first > 0) load_chunk(first);
-    const auto add = [&](float& sum, const float4& w, const float4& y) {
-      sum = fmaf(w.w, y.w, fmaf(w.z, y.z, fmaf(w.y, y.y, fmaf(w.x, y.x, sum))));
-    };
 #pragma unroll
-    for (int i = 0; i < kEach; ++i) {
-      squares = add_squares(squares, x[i]);
-      x[i] = times(x[i], norms[i]);
-#pragma unroll
-      for (int e = 0; e < kAhead; ++e) add(products[e], weights[e][i], x[i]);
-    }
-#pragma unroll
-    for (int e = kAhead; e < kMostRoutedByBlock; ++e) {
+    for (int e = 0; e < kMostRoutedByBlock; ++e) {
       if (e >= own) break;
-      load(weights[0], row_of(e), first);
-#pragma unroll
-      for (int i = 0; i < kEach; ++i) add(products[e], weights[0][i], x[i]);
+      const float sum = warp_sum(products[e]);
+      if (lane == 0) sums.of[warp][e] = sum;
     }
-  }
+    squares = warp_sum(squares);
+    if (lane == 0) sums.of[warp][kMostRoutedByBlock] = squares;
+    named_barrier<1, kThreads>();
+    if (thread >= own) return;
+    const auto total = [&](int i) {
+      float sum = 0;
 #pragma unroll
-  for (int e = 0; e < kMostRoutedByBlock; ++e) {
-    if (e >= own) break;
-    const float sum = warp_sum(products[e]);
-    if (lane == 0) sums.of[warp][e] = sum;
-  }
-  squares = warp_sum(squares);
-  if (lane == 0) sums.of[warp][kMostRoutedByBlock] = squares;
-  named_barrier<1, kThreads>();
-  if (thread >= own) return;
-  const auto total = [&](int i) {
-    float sum = 0;
-#pragma unroll
-    for (const auto& part : sums.of) sum += part[i];
-    return sum;
+      for (const auto& part : sums.of) sum += part[i];
+      return sum;
+    };
+    const float norm = rsqrtf(total(kMostRoutedByBlock) / static_cast<float>(a.ins) + a.norm_eps);
+    const int expert = block + thread * blocks;
+    const float logit = total(thread) * norm + (r.bias ? __ldg(r.bias + expert) : 0);
+    const float gated = gated_logit(logit, r.spec.gating);
+    if (sends) send_logit(r.sent + expert, gated);
   };
-  const float norm = rsqrtf(total(kMostRoutedByBlock) / static_cast<float>(a.ins) + a.norm_eps);
-  const int expert = block + thread * blocks;
-  const float logit = total(thread) * norm + (r.bias ? __ldg(r.bias + expert) : 0);
-  send_logit(r.sent + expert, gated_logit(logit, r.spec.gating));
+  // Once before the wait, on whatever the memory holds: code that runs for the first time is slow.
+#pragma unroll 1
+  for (int pass = 0;; ++pass) {
+    if (pass > 0) wait_for_kernel_ahead();
+    add_up(pass > 0);
+    if (pass > 0) return;
+    if (fours > kChunk) load_chunk(0);
+    named_barrier<1, kThreads>();
+  }
 }
 
 // For the next step. A warp calls it, when no block reads the logits any more.
@@ -120,30 +132,37 @@ __device__ inline void clear_sent(const RouterPart& r) {
 }
 
 // Waits for all logits, chooses, and calls fn with the choice. A warp calls it. Few experts take
-// less code, and so less time.
+// less code, and so less time. If it `rehearses`, it does all that once before, with whatever the
+// memory holds, while the kernel ahead still runs: code that runs for the first time is slow.
 template <int kEach, class Fn>
-__device__ void receive_choice_of(const RouterPart& r, const Fn& fn) {
-  Choice<kEach> choice(r.spec.count);
-  bool there;
-  do {
-    there = true;
+__device__ void receive_choice_of(const RouterPart& r, bool rehearses, const Fn& fn) {
+#pragma unroll 1
+  for (int pass = rehearses ? 0 : 1; pass < 2; ++pass) {
+    // The kernels ahead have cleared the logits of the layer before.
+    if (pass > 0) wait_for_kernel_ahead();
+    Choice<kEach> choice(r.spec.count);
+    bool there;
+    do {
+      there = true;
 #pragma unroll
-    for (int i = 0; i < kEach; i += 4) {
-      const uint4 four = sent_logits(r.sent + choice.expert(i));
-      const uint32_t bits[4] = {four.x, four.y, four.z, four.w};
+      for (int i = 0; i < kEach; i += 4) {
+        const uint4 four = sent_logits(r.sent + choice.expert(i));
+        const uint32_t bits[4] = {four.x, four.y, four.z, four.w};
 #pragma unroll
-      for (int j = 0; j < 4; ++j) {
-        choice.logits[i + j] = __uint_as_float(bits[j]);
-        there &= bits[j] != kNotSent || choice.expert(i + j) >= r.spec.count;
+        for (int j = 0; j < 4; ++j) {
+          choice.logits[i + j] = __uint_as_float(bits[j]);
+          there &= bits[j] != kNotSent || choice.expert(i + j) >= r.spec.count;
+        }
       }
-    }
-  } while (!__all_sync(~0u, there));
-  choice.choose(r.spec.used, r.choice_bias);
-  fn(choice);
+    } while (pass > 0 && !__all_sync(~0u, there));
+    choice.choose(r.spec.used, r.choice_bias);
+    fn(choice);
+  }
 }
 template <class Fn>
-__device__ void receive_choice(const RouterPart& r, const Fn& fn) {
-  r.spec.count <= 128 ? receive_choice_of<4>(r, fn) : receive_choice_of<kMostRouted / 32>(r, fn);
+__device__ void receive_choice(const RouterPart& r, bool rehearses, const Fn& fn) {
+  r.spec.count <= 128 ? receive_choice_of<4>(r, rehearses, fn)
+                      : receive_choice_of<kMostRouted / 32>(r, rehearses, fn);
 }
 
 }  // namespace skald::cuda

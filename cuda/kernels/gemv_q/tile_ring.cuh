@@ -93,7 +93,7 @@ __device__ inline void find_experts(const LinearLaunch& a, ChosenMatrix* experts
   };
   const int lane = static_cast<int>(threadIdx.x) % 32;
   if (a.router.weight) {
-    receive_choice(a.router, [&](const auto& choice) {
+    receive_choice(a.router, true, [&](const auto& choice) {
       choice.for_each_chosen([&](int slot, int expert, int) { put(slot, expert); });
     });
   } else {
