@@ -24,7 +24,8 @@ void add_guess_flags(Command& command, GuessFlags& flags) {
 }
 
 void start_guessing(Session& session, const GuessFlags& flags) {
-  if (flags.by == "ngram") session.guess(std::make_unique<NgramProposer>(), flags.most);
+  if (flags.by != "ngram") return;
+  session.guess(std::make_unique<Guesser>(std::make_unique<NgramProposer>(), flags.most));
 }
 
 std::string guesses_text(const GuessCounts& counts) {
