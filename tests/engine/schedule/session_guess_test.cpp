@@ -177,6 +177,26 @@ TEST_CASE("no step is started early where guesses follow, and others are") {
   CHECK(executor.ahead > ahead + 30);
 }
 
+TEST_CASE("guesses that do not pay are tried again, also where steps are started early") {
+  AheadExecutor executor(small_executor({.sequences = 3}));
+  const SamplingParams params = params_of(0, false);
+  Session plain(executor, params);
+  plain.feed(random_tokens(12, 3));
+  const Tokens expected = take(plain, 180);
+  double now = 0;
+  Session session(executor, params);
+  session.guess(std::make_unique<Guesser>(std::make_unique<Knowing>(expected, 1), 5,
+                                          [&now] { return now += 1; }));
+  session.feed(random_tokens(12, 3));
+  take(session, 70);
+  const int64_t steps = session.guesses().steps, ahead = executor.ahead;
+  CHECK(steps > 0);
+  CHECK(take(session, 110) == expected);
+  CHECK(session.guesses().steps > steps);
+  CHECK(session.guesses().steps < steps + 5);
+  CHECK(executor.ahead > ahead + 90);
+}
+
 TEST_CASE("models with recurrent states have no guesses") {
   const TempFolder temp;
   const OpenedModel opened = open_model(temp.write("recurrent.gguf", RecurrentGguf().file()));
