@@ -26,6 +26,12 @@ int64_t taken(const MemoryPlan& plan) { return plan.needed() - plan.mapped(); }
 
 }  // namespace
 
+bool leaves_enough(const MemoryPlan& alone, const MemoryPlan& beside) {
+  const bool fitted = alone.host() == alone.host_by_rule;
+  return beside.fits() && !(fitted && beside.host() > alone.host()) &&
+         2 * beside.context >= alone.context;
+}
+
 Guessing::Guessing(const GuessFlags& flags, const ModelFlags& model_flags, const OpenedModel& model,
                    bool constrained)
     : flags_(flags), model_(model) {
@@ -63,8 +69,7 @@ RunOptions Guessing::draft_options(const RunOptions& options, int64_t context) c
   return own;
 }
 
-// The model's options with a bound on its memory, so that the draft model has room beside it. A
-// draft model that would drive weights from the device is not worth it.
+// The model's options with a bound on its memory, so that the draft model has room beside it.
 RunOptions Guessing::beside_draft(RunOptions options, const Device& device) {
   const MemoryPlan alone = plan_memory(model_.model, options, device);
   if (!alone.fits()) return options;  // an error, with or without a draft model
@@ -73,9 +78,7 @@ RunOptions Guessing::beside_draft(RunOptions options, const Device& device) {
   RunOptions bounded = options;
   bounded.memory = {.bytes = alone.available - taken(draft)};
   if (bounded.memory.bytes > 0) {
-    const MemoryPlan beside = plan_memory(model_.model, bounded, device);
-    const bool moved = alone.host() == alone.host_by_rule && beside.host() > alone.host();
-    if (beside.fits() && !moved) {
+    if (leaves_enough(alone, plan_memory(model_.model, bounded, device))) {
       shared_bytes_ = alone.available;
       return bounded;
     }

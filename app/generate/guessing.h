@@ -24,6 +24,10 @@ struct LoadedDraft {
   int64_t memory_bytes = 0;   // by its own memory plan
 };
 
+// Whether a model runs well enough in the memory that a draft model leaves: all of its weights that
+// lay on the device still do, and it has at least half of the context.
+bool leaves_enough(const MemoryPlan& alone, const MemoryPlan& beside);
+
 class Guessing {
  public:
   // Opens the draft model's files. `model`, for which it guesses, and the flags outlive this.

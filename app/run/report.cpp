@@ -1,5 +1,6 @@
 #include "app/run/report.h"
 
+#include <algorithm>
 #include <cstdio>
 
 #include "app/files/json.h"
@@ -100,8 +101,10 @@ Json to_json(const RunReport& r, const Tokenizer& tokenizer) {
 
 double RunReport::bytes_per_second() const {
   if (generated.tokens < 2) return 0;
-  // Forced tokens, and guesses that were right, are computed with others.
-  const auto steps = static_cast<double>(generated.tokens - 1 - generated.forced - guesses.right);
+  // Forced tokens, and guesses that were right, are computed with others. The last guesses may go
+  // beyond the end of the text.
+  const auto steps = static_cast<double>(
+      std::max(generated.tokens - 1 - generated.forced - guesses.right, guesses.steps));
   return generated.tokens_per_second() * static_cast<double>(bytes_per_token) * steps /
          static_cast<double>(generated.tokens - 1);
 }

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "app/files/json.h"
+#include "app/generate/guessing.h"
 #include "tests/app/chat/models.h"
 #include "tests/program_output.h"
 #include "tests/recurrent_model.h"
@@ -55,6 +56,9 @@ TEST_CASE("a draft model that is the model itself is always right") {
     const Json& counts = guessed["guesses"];
     CHECK(counts["tokens"].get<int>() > 5);
     CHECK(counts["right"] == counts["tokens"]);
+    // Guesses beyond the end of a short text are no reason for a negative speed.
+    const Json few = report(demo(), {"-md", demo(), "--temp", temperature, "--spec-max", "63"});
+    CHECK(few["timings"]["bytes_per_second"].get<double>() > 0);
   }
 }
 
@@ -104,6 +108,33 @@ TEST_CASE("a draft model that cannot guess is left out, and a line says why") {
   check_goes_on({"--vram", "12M", "-md", demo()}, "for which there is no room beside the model");
   check_goes_on({"--regex", "[a-z ]{20}", "-md", demo()}, "follows a schema, regex or grammar");
   check_goes_on({"-md", demo(), "--device-draft", "cuda"}, "cuda");  // GPUs are hidden
+}
+
+TEST_CASE("a model leaves room for its draft model within --vram") {
+  const Json plan = Json::parse(output({"plan", demo(), "--device", "cpu", "-t", "1", "--json"}));
+  const int64_t taken = plan["needed_bytes"].get<int64_t>() - plan["mapped_bytes"].get<int64_t>();
+  const std::string both = std::to_string(2 * taken / 1024 + 1) + "K";
+  const Json guessed = report(demo(), {"-md", demo(), "--vram", both});
+  CHECK(guessed["draft"]["memory_bytes"] == guessed["memory_bytes"]);
+}
+
+TEST_CASE("a draft model that drives out weights or half of the context is left out") {
+  const auto plan = [](int64_t context, int64_t device, int64_t host) {
+    MemoryPlan made;
+    made.available = 100;
+    made.context = context;
+    made.parts = {{"weights", device}, {"weights on the host", host, false, true}};
+    return made;
+  };
+  CHECK(leaves_enough(plan(512, 90, 0), plan(512, 90, 0)));
+  CHECK(leaves_enough(plan(512, 90, 0), plan(256, 80, 0)));
+  CHECK_FALSE(leaves_enough(plan(512, 90, 0), plan(192, 70, 0)));
+  CHECK_FALSE(leaves_enough(plan(512, 90, 0), plan(512, 101, 0)));
+  CHECK_FALSE(leaves_enough(plan(512, 90, 0), plan(512, 70, 20)));
+  CHECK(leaves_enough(plan(512, 90, 40), plan(512, 60, 70)));  // some were there anyway
+  MemoryPlan chosen = plan(512, 60, 30);
+  chosen.host_by_rule = 30;  // the user put them there
+  CHECK_FALSE(leaves_enough(chosen, plan(512, 40, 50)));
 }
 
 TEST_CASE("a wrong path, a broken file or a wrong flag is an error") {
