@@ -27,7 +27,8 @@ struct OpenedModel {
   std::shared_ptr<const Adapters> merged = nullptr;  // adapters that are parts of the weights
 };
 
-OpenedModel open_model(const std::filesystem::path& path);  // throws Error(Exit::Model)
+// Throws Error(Exit::Model), of which UnknownFamily is one (models/families/family.h).
+OpenedModel open_model(const std::filesystem::path& path);
 
 // For "did you mean": the model in the same folder with the most similar name; empty: none is
 // similar.

@@ -10,6 +10,7 @@
 #include "app/generate/constraint.h"
 #include "app/generate/constraint_flags.h"
 #include "app/generate/guess_flags.h"
+#include "app/generate/guessing.h"
 #include "app/model/chat_template.h"
 #include "app/model/device.h"
 #include "app/model/open.h"
@@ -92,6 +93,7 @@ int chat(ChatCommandFlags& flags) {
   ChatScreen screen(look);
 
   const Device device = parse_device(flags.model.device);
+  check_guess_flags(flags.guess);
   const OpenedModel opened = open_model(flags.model);
   check_context(flags.model, opened.model.config);
   const ModelTokenizer tokens = open_tokenizer(opened);
@@ -100,7 +102,8 @@ int chat(ChatCommandFlags& flags) {
   draw_seed(flags.settings);
   RunOptions options = flags.model.run;
   options.checkpoints = kSessionCheckpoints;
-  const std::unique_ptr<Executor> executor = make_executor(opened.model, options, device);
+  Guessing guessing(flags.guess, flags.model, opened, rules.has_value());
+  const std::unique_ptr<Executor> executor = guessing.load(options, device);
 
   std::shared_ptr<grammar::Masks> masks;
   if (rules)
@@ -109,7 +112,7 @@ int chat(ChatCommandFlags& flags) {
 
   Dialogue dialogue({*executor, *tokens.tokenizer, chat_template, tokens.stop_ids,
                      template_variables(flags.chat)});
-  start_guessing(dialogue.session(), flags.guess);
+  guessing.start(dialogue.session(), *tokens.tokenizer);
   std::optional<ChatSession> session;
   if (!flags.session.empty()) {
     session.emplace(flags.session, model_hash(opened), *executor);

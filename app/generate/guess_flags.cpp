@@ -1,30 +1,47 @@
 #include "app/generate/guess_flags.h"
 
+#include "app/model/device.h"
 #include "app/program/command.h"
 #include "engine/base/counted.h"
 #include "engine/base/error.h"
-#include "engine/speculate/ngram.h"
 
 namespace skald {
 
 void add_guess_flags(Command& command, GuessFlags& flags) {
   command
       .option("--spec", flags.by,
-              "Guess several tokens and check them in one step: by ngram, what followed the "
-              "same ones before; or off")
+              "Guess several tokens and check them in one step: ngram, what followed the same "
+              "ones before; draft, by -md; auto, both [off; with -md: draft]")
       .type_name("WHAT")
-      .one_of({"off", "ngram"})
-      .show_default()
+      .one_of({"auto", "off", "ngram", "draft"})
       .group(kChangesSpeed);
   command.option("--spec-max", flags.most, "Guess at most N tokens at a time")
       .type_name("N")
       .check(in_range(1, 63))
       .show_default()
       .group(kChangesSpeed);
+  command.option("--model-draft", flags.draft, "Guess by this smaller model, named as for -m")
+      .type_name("PATH")
+      .check(not_empty())
+      .group(kChangesSpeed);
+  command.suggest(
+      command
+          .option("--device-draft", flags.draft_device, "Run the draft model there [as --device]")
+          .type_name("NAME")
+          .check(not_empty())
+          .group(kChangesSpeed),
+      {"auto", "cpu", "cuda", "cuda:0", "cuda:1"});
 }
 
-void start_guessing(Session& session, const GuessFlags& flags) {
-  if (flags.by == "ngram") session.guess(std::make_unique<NgramProposer>(), flags.most);
+void check_guess_flags(const GuessFlags& flags) {
+  if (flags.by == "draft" && flags.draft.empty()) {
+    fail(Exit::Usage, "--spec draft needs a draft model: -md PATH");
+  }
+  if (flags.draft_device.empty()) return;
+  if (flags.draft.empty()) {
+    fail(Exit::Usage, "--device-draft needs a draft model: -md PATH");
+  }
+  parse_device({.name = flags.draft_device, .flag = "--device-draft"});
 }
 
 std::string guesses_text(const GuessCounts& counts) {

@@ -3,19 +3,25 @@
 
 #include <string>
 
-#include "engine/schedule/session.h"
+#include "engine/speculate/guess_control.h"
 
 namespace skald {
 
 class Command;
 
 struct GuessFlags {
-  std::string by = "off";
-  int most = 7;  // guesses of a step
+  std::string by;            // --spec; empty: not given
+  int most = 7;              // guesses of a step
+  std::string draft;         // path or name of the draft model; empty: none
+  std::string draft_device;  // empty: that of the model
+
+  bool by_ngram() const { return by == "ngram" || by == "auto"; }
+  // A draft model that is given guesses, unless --spec says otherwise.
+  bool by_draft() const { return !draft.empty() && (by.empty() || by == "draft" || by == "auto"); }
 };
 
 void add_guess_flags(Command& command, GuessFlags& flags);
-void start_guessing(Session& session, const GuessFlags& flags);
+void check_guess_flags(const GuessFlags& flags);  // throws Error(Exit::Usage)
 
 // "12 steps guessed 40 tokens, of which 31 were right"; empty if there were none.
 std::string guesses_text(const GuessCounts& counts);

@@ -105,8 +105,10 @@ int64_t decode_guessing(Executor& executor, std::span<BenchSequence> sequences, 
     if (interrupted_by()) return 0;
     int64_t plain = 0;
     int guesses = 0;
-    while (made + plain < tokens && (guesses = control.choose(0, control.most())) == 0) {
+    const Offer offer{0, control.most()};
+    while (made + plain < tokens && (guesses = control.choose({&offer, 1}).count) == 0) {
       ++plain;
+      control.skipped({&offer, 1});
       if (control.counts().steps == 0) break;  // the control waits for the time of such a step
     }
     auto start = Clock::now();

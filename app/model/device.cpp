@@ -80,7 +80,7 @@ Device parse_device_name(const DeviceFlags& flags) {
       return {.cuda = true, .index = index};
     }
   }
-  fail(Exit::Usage, "--device '", printable(name), "': expected auto, cpu, cuda or cuda:N");
+  fail(Exit::Usage, flags.flag, " '", printable(name), "': expected auto, cpu, cuda or cuda:N");
 }
 
 std::vector<int> parse_gpu_list(const std::string& names) {
@@ -173,6 +173,17 @@ cuda::DeviceInfo describe_gpu(const Device& device) {
 int64_t default_rows(const Model& model, const RunOptions& options, const cuda::DeviceInfo* gpu) {
   const int64_t rows = gpu ? cuda::default_rows(model, options, *gpu) : RunOptions{}.rows;
   return std::max<int64_t>(rows, options.sequences);  // a decode step has a row per sequence
+}
+
+MemoryPlan plan_memory(const Model& model, const RunOptions& asked_options, const Device& device) {
+  RunOptions options = asked_options;
+  if (!device.cuda) {
+    if (options.rows == 0) options.rows = default_rows(model, options, nullptr);
+    return cpu::plan_memory(model, options);
+  }
+  const cuda::DeviceInfo gpu = describe_gpu(device);
+  if (options.rows == 0) options.rows = default_rows(model, options, &gpu);
+  return cuda::plan_memory(model, options, gpu);
 }
 
 std::unique_ptr<Executor> make_executor(const Model& model, const RunOptions& asked_options,

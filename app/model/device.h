@@ -15,7 +15,8 @@ namespace skald {
 struct DeviceFlags {
   std::string name = "auto";
   bool require_gpu = false;
-  int ranks = 1;  // --tp
+  int ranks = 1;                  // --tp
+  std::string flag = "--device";  // that gave the name, for messages
 };
 
 // What computes one model: the CPU, a GPU, or several GPUs together.
@@ -61,6 +62,9 @@ Device choose_device(const Device& asked, const Model& model, const RunOptions& 
 
 // The value of RunOptions::rows for --rows 0. `gpu` is nullptr on the CPU.
 int64_t default_rows(const Model& model, const RunOptions& options, const cuda::DeviceInfo* gpu);
+
+// The plan of make_executor() for a device that is not automatic. Loads nothing.
+MemoryPlan plan_memory(const Model& model, const RunOptions& options, const Device& device);
 
 // Chooses the device if `device` is automatic, loads the model and prints plan_notes() to stderr.
 std::unique_ptr<Executor> make_executor(const Model& model, const RunOptions& options,

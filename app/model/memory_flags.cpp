@@ -162,8 +162,7 @@ void add_memory_flags(Command& command, RunOptions& run) {
                                : text == "off" ? PrefillCopy::Off
                                                : PrefillCopy::Auto;
           },
-          "Keep a 16-bit copy of quantized weights on the GPU, which speeds up long prompts: auto "
-          "(if half of the memory stays free), on, off [auto]")
+          "Keep 16-bit copies of weights on the GPU, for long prompts [auto]")
       .one_of({"auto", "on", "off"})
       .type_name("WHEN")
       .group(kChangesSpeed);

@@ -97,8 +97,8 @@ void add_run_flags(Command& command, ModelFlags& flags) {
   add_lora_flags(command, flags.lora);
   command
       .option("-c,--ctx-size", run.context,
-              "Context in tokens; 0: the model's own, or what fits in memory. With rope scaling "
-              "longrope or dynamic, 0 is the original context, and a larger one changes the output")
+              "Context in tokens; 0: the model's own, or what fits. With longrope or dynamic "
+              "rope, 0 is the original one, and more changes the output")
       .type_name("N")
       .check(in_range(0, int64_t{1} << 31))
       .show_default()

@@ -25,7 +25,8 @@ struct KnownName {
   std::string_view typed, meant;
 };
 inline constexpr KnownName kOneDashNames[] = {
-    {"-sys", "--system-prompt"},  {"-hf", "--hf-repo"},   {"-ngl", "--gpu-layers"},
-    {"-ot", "--override-tensor"}, {"-cmoe", "--cpu-moe"}, {"-ncmoe", "--n-cpu-moe"}};
+    {"-sys", "--system-prompt"},  {"-hf", "--hf-repo"},       {"-ngl", "--gpu-layers"},
+    {"-ot", "--override-tensor"}, {"-cmoe", "--cpu-moe"},     {"-ncmoe", "--n-cpu-moe"},
+    {"-md", "--model-draft"},     {"-devd", "--device-draft"}};
 
 }  // namespace skald

@@ -1,5 +1,6 @@
 #include "app/run/report.h"
 
+#include <algorithm>
 #include <cstdio>
 
 #include "app/files/json.h"
@@ -69,6 +70,11 @@ Json to_json(const RunReport& r, const Tokenizer& tokenizer) {
                {"timings", timings(r)},
                {"memory_bytes", r.memory_bytes}};
   if (r.experts.all() > 0) json["experts"] = expert_use_json(r.experts);
+  if (r.draft) {
+    json["draft"] = {{"model", r.draft->model},
+                     {"device", r.draft->device},
+                     {"memory_bytes", r.draft->memory_bytes}};
+  }
   if (r.guesses.steps > 0) {
     json["guesses"] = {
         {"steps", r.guesses.steps}, {"tokens", r.guesses.guesses}, {"right", r.guesses.right}};
@@ -95,8 +101,10 @@ Json to_json(const RunReport& r, const Tokenizer& tokenizer) {
 
 double RunReport::bytes_per_second() const {
   if (generated.tokens < 2) return 0;
-  // Forced tokens, and guesses that were right, are computed with others.
-  const auto steps = static_cast<double>(generated.tokens - 1 - generated.forced - guesses.right);
+  // Forced tokens, and guesses that were right, are computed with others. The last guesses may go
+  // beyond the end of the text.
+  const auto steps = static_cast<double>(
+      std::max(generated.tokens - 1 - generated.forced - guesses.right, guesses.steps));
   return generated.tokens_per_second() * static_cast<double>(bytes_per_token) * steps /
          static_cast<double>(generated.tokens - 1);
 }
@@ -131,7 +139,9 @@ std::string stats_line(const RunReport& r) {
   }
   if (r.experts.all() > 0) line += "; " + expert_use_text(r.experts);
   if (r.guesses.steps > 0) line += "; " + guesses_text(r.guesses);
-  return concat(line, "; ", size_text(r.memory_bytes), "; seed ", r.seed, "; ", r.device);
+  line += concat("; ", size_text(r.memory_bytes), "; seed ", r.seed, "; ", r.device);
+  if (!r.draft) return line;
+  return concat(line, "; draft model: ", size_text(r.draft->memory_bytes), "; ", r.draft->device);
 }
 
 std::string json_text(const RunReport& report, const Tokenizer& tokenizer) {

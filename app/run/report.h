@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "app/generate/generate.h"
+#include "app/generate/guessing.h"
 #include "engine/step/backend.h"
 
 namespace skald {
@@ -30,7 +32,8 @@ struct RunReport {
   double most_prompt_tokens = 0;  // MemoryPlan::most_prompt_tokens() of the computed tokens
   ExpertUse experts;
   GuessCounts guesses;
-  double bandwidth = 0;  // read bandwidth in bytes per second; 0: not measured
+  std::optional<LoadedDraft> draft;  // the draft model, if there is one
+  double bandwidth = 0;              // read bandwidth in bytes per second; 0: not measured
 
   double bytes_per_second() const;
 };

@@ -13,6 +13,7 @@
 #include "app/generate/constraint_flags.h"
 #include "app/generate/generate.h"
 #include "app/generate/guess_flags.h"
+#include "app/generate/guessing.h"
 #include "app/generate/sampling_flags.h"
 #include "app/model/chat_template.h"
 #include "app/model/device.h"
@@ -178,7 +179,8 @@ class Run {
         opened_(opened),
         rules_(std::move(rules)),
         start_(start),
-        tokens_(open_tokenizer(opened)) {}
+        tokens_(open_tokenizer(opened)),
+        guessing_(flags.guess, flags.model, opened, rules_.has_value()) {}
 
   int run(const std::string& text) {
     SamplingParams params = sampling_params(flags_.sampling, opened_.model.config.vocab);
@@ -191,12 +193,12 @@ class Run {
     options.checkpoints = kSessionCheckpoints;
     options.tokens = std::ssize(prompt.ids) + std::max<int64_t>(flags_.count, flags_.count < 0);
     device_ = choose_device(parse_device(flags_.model.device), opened_.model, options);
-    executor_ = make_executor(opened_.model, options, device_);
+    executor_ = guessing_.load(options, device_);
     check_length(prompt, flags_, *executor_, opened_.model.config);
     if (!flags_.cache.path.empty()) cache_.emplace(flags_.cache, opened_, *executor_);
     describe(prompt, params);
     Session session(*executor_, params);
-    start_guessing(session, flags_.guess);
+    guessing_.start(session, *tokens_.tokenizer);
     if (cache_) {
       report_.cached_tokens = cache_->feed(session, prompt.ids);
     } else {
@@ -218,6 +220,7 @@ class Run {
     report_.logprobs = flags_.logprobs.has_value();
     report_.prompt_tokens = std::ssize(prompt.ids);
     report_.memory_bytes = executor_->plan().needed();
+    report_.draft = guessing_.draft();
     report_.most_tokens = executor_->plan().most_tokens();
   }
 
@@ -310,6 +313,7 @@ class Run {
   bool biased_ = false;                        // the user gave biases, which may ban tokens
   Clock::time_point start_;
   ModelTokenizer tokens_;
+  Guessing guessing_;
   Device device_;
   std::unique_ptr<Executor> executor_;
   std::optional<PromptCache> cache_;
@@ -320,6 +324,7 @@ int run(RunFlags& flags) {
   const Clock::time_point start = Clock::now();
   check_flags(flags);
   parse_device(flags.model.device);  // reports a wrong name before anything is read
+  check_guess_flags(flags.guess);
   const TakenWords words =
       take_words(flags.words.given(), flags.model.model, {.text_given = flags.prompt.given()});
   const std::string text = as_utf8(read_prompt(flags.prompt, words.text), "the prompt");

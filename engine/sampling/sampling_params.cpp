@@ -39,7 +39,7 @@ constexpr SamplingParameter kParameters[] = {
     {&P::min_p, "min_p", "", "--min-p", kShareOr0, 0, DeviceOrHost,
      "Keep tokens at least X times as probable as the best; 0: off"},
     {&P::typical_p, "typical_p", "", "--typical", kShare, 1, Host,
-     "Keep the most typical tokens that together have probability X; 1: off"},
+     "Keep the most typical tokens with probability X together; 1: off"},
     {&P::repeat_penalty, "repeat_penalty", "repetition_penalty", "--repeat-penalty", kAbove0, 1,
      DeviceOrHost, "Divide the logits of repeated tokens by X; 1: off"},
     {&P::repeat_last_n, "repeat_last_n", "", "--repeat-last-n", kWindow, 0, DeviceOrHost,

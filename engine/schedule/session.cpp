@@ -31,7 +31,7 @@ bool Session::compute_part() {
   const auto pending = std::span(tokens_).subspan(static_cast<size_t>(sequence_.length()));
   const auto most = static_cast<size_t>(executor_->max_rows());
   if (pending.size() <= most) return false;
-  ended_.reset();
+  if (guesser_) guesser_->pause();
   const SeqRows rows{&sequence_, pending.first(most), Want::Nothing};
   executor_->run({&rows, 1});
   return true;
@@ -76,15 +76,13 @@ void Session::compute_pending() {
   executor_->run({&rows, 1});
 }
 
-void Session::guess(std::unique_ptr<Proposer> proposer, int most) {
-  if (executor_->state_bytes() > 0 || most < 1) return;
-  proposer_ = std::move(proposer);
-  control_.emplace(proposer_->kinds(), most);
+void Session::guess(std::unique_ptr<Guesser> guesser) {
+  if (executor_->state_bytes() == 0) guesser_ = std::move(guesser);
 }
 
 // The tokens of guesses that nobody has asked for are not a part of the session.
 void Session::drop_ready() {
-  ended_.reset();
+  if (guesser_) guesser_->pause();
   if (ready_.empty()) return;
   ready_.clear();
   sequence_.truncate(std::min(sequence_.length(), std::ssize(tokens_)));
@@ -97,18 +95,6 @@ Picked Session::take_ready() {
   return picked;
 }
 
-// Whether guesses may follow the next token. Then no step is started early, as it would have none.
-bool Session::guesses_follow() const {
-  const Proposal proposal = proposer_->propose(tokens_, control_->most());
-  return control_->pays(proposal.kind, static_cast<int>(proposal.tokens.size()));
-}
-
-void Session::took(int rows) {
-  const auto now = Clock::now();
-  if (ended_) control_->took(rows, std::chrono::duration<double>(now - *ended_).count());
-  ended_ = now;
-}
-
 // Computes the last token and guesses of what follows it. Returns false if there is no guess; then
 // nothing has changed.
 bool Session::check_guesses() {
@@ -116,48 +102,39 @@ bool Session::check_guesses() {
   const bool one_pending = size > 0 && early_step_ == 0 && sequence_.length() == size - 1;
   if (!one_pending) return false;
   const int64_t room = std::min(executor_->context() - 1 - size, executor_->max_rows() - 1);
-  const auto most = static_cast<int>(std::min<int64_t>(control_->most(), room));
-  Proposal proposal = proposer_->propose(tokens_, most);
-  const int count = control_->choose(proposal.kind, static_cast<int>(proposal.tokens.size()));
-  if (count == 0) return false;
-  proposal.tokens.resize(static_cast<size_t>(count));
-
-  guessed_.assign(tokens_.begin(), tokens_.end());
-  guessed_.insert(guessed_.end(), proposal.tokens.begin(), proposal.tokens.end());
-  const std::span<const int32_t> all(guessed_);
-  std::vector<PickRequest> requests;
-  for (int64_t row = 0; row <= count; ++row) {
-    requests.push_back(
-        {&params_, {request_, size + row, all.first(static_cast<size_t>(size + row))}});
-  }
+  std::span<const int32_t> guesses;
   std::vector<Picked> picked;
   try {
-    const SeqRows rows{&sequence_, all.last(static_cast<size_t>(count) + 1), Want::EveryRow};
+    guesses = guesser_->guess(guessed_text(), room);
+    if (guesses.empty()) return false;
+    guessed_.assign(tokens_.begin(), tokens_.end());
+    guessed_.insert(guessed_.end(), guesses.begin(), guesses.end());
+    const std::span<const int32_t> all(guessed_);
+    std::vector<PickRequest> requests;
+    for (size_t length = tokens_.size(); length <= all.size(); ++length) {
+      requests.push_back({&params_, {request_, static_cast<int64_t>(length), all.first(length)}});
+    }
+    const SeqRows rows{&sequence_, all.last(requests.size()), Want::EveryRow};
     executor_->run({&rows, 1});
     picked = executor_->pick(requests);
   } catch (const Error&) {  // no memory, or no token can be picked after a wrong guess
-    constexpr int kMostFailures = 3;
     sequence_.truncate(size - 1);
-    ended_.reset();
-    if (++failed_guesses_ == kMostFailures) proposer_.reset();
+    guesser_->failed();
     return false;
   }
-  int right = 0;
-  while (right < count &&
-         picked[static_cast<size_t>(right)].token == proposal.tokens[static_cast<size_t>(right)]) {
-    ++right;
-  }
-  sequence_.truncate(size + right);
-  for (int i = 0; i <= right; ++i) ready_.push_back(std::move(picked[static_cast<size_t>(i)]));
-  control_->checked(proposal.kind, count, right);
-  took(count + 1);
+  size_t right = 0;
+  while (right < guesses.size() && picked[right].token == guesses[right]) ++right;
+  sequence_.truncate(size + static_cast<int64_t>(right));
+  for (size_t i = 0; i <= right; ++i) ready_.push_back(std::move(picked[i]));
+  guesser_->checked(static_cast<int>(right));
+  guesser_->took(static_cast<int>(picked.size()));
   return true;
 }
 
 Picked Session::next(TokenFilter* filter, bool last) {
   if (filter) drop_ready();
-  if (!ready_.empty() || (proposer_ && !filter && !last && check_guesses())) return take_ready();
-  const bool guesses = proposer_ && !filter;
+  if (!ready_.empty() || (guesser_ && !filter && !last && check_guesses())) return take_ready();
+  const bool guesses = guesser_ && !filter;
   // Between the two calls another session may have run a step on the executor.
   const bool under_way = early_step_ != 0 && early_step_ == executor_->last_step();
   if (!under_way) {
@@ -168,13 +145,15 @@ Picked Session::next(TokenFilter* filter, bool last) {
   SampleContext context{request_, std::ssize(tokens_), tokens_};
   if (filter) context.allowed = filter->allowed();
   const PickRequest request{&params_, context};
-  last = last || std::ssize(tokens_) + 1 >= executor_->context() || (guesses && guesses_follow());
+  // Where guesses may follow the next token, no step is started early: it would have none.
+  last = last || std::ssize(tokens_) + 1 >= executor_->context() ||
+         (guesses && guesser_->may_follow(guessed_text()));
   Sequence* const sequence = &sequence_;
   Picks picks = last ? Picks{executor_->pick({&request, 1})}
                      : executor_->pick_and_run({&request, 1}, {&sequence, 1});
   early_step_ = picks.step;
   tokens_.push_back(picks.picked.front().token);
-  if (guesses) took(1);
+  if (guesses) guesser_->took(1);
   return std::move(picks.picked.front());
 }
 

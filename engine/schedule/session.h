@@ -3,19 +3,16 @@
 #pragma once
 
 #include <algorithm>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <span>
 #include <vector>
 
 #include "engine/schedule/generation.h"
-#include "engine/speculate/guess_control.h"
-#include "engine/speculate/proposer.h"
+#include "engine/speculate/guesser.h"
 #include "engine/step/backend.h"
 
 namespace skald {
@@ -47,12 +44,12 @@ class Session {
   // following step at once, so pass `last` = true if no token will be asked for after this one.
   Picked next(TokenFilter* filter = nullptr, bool last = false);
 
-  // From now on next() has the proposer guess tokens, computes up to `most` guesses together with
-  // the next token, and keeps the right ones for its next calls (engine/speculate). Tokens stay the
-  // same, up to rounding: a GPU's rows may differ a little by the number of rows in their step. Not
-  // with a filter, nor for models with recurrent states, which cannot drop a token.
-  void guess(std::unique_ptr<Proposer> proposer, int most);
-  GuessCounts guesses() const { return control_ ? control_->counts() : GuessCounts(); }
+  // From now on next() has tokens guessed, computes guesses together with the next token, and keeps
+  // the right ones for its next calls (engine/speculate). Tokens stay the same, up to rounding: a
+  // GPU's rows may differ a little by the number of rows in their step. Not with a filter, nor for
+  // models with recurrent states, which cannot drop a token.
+  void guess(std::unique_ptr<Guesser> guesser);
+  GuessCounts guesses() const { return guesser_ ? guesser_->counts() : GuessCounts(); }
 
   // Sets the sampling of tokens from now on.
   void set_sampling(SamplingParams params, uint64_t request = 0);
@@ -89,8 +86,7 @@ class Session {
   void compute_pending();
   bool check_guesses();
   Picked take_ready();
-  bool guesses_follow() const;
-  void took(int rows);
+  GuessedText guessed_text() const { return {tokens_, &params_, request_}; }
 
   Executor* executor_;
   SamplingParams params_;
@@ -101,14 +97,10 @@ class Session {
   int64_t early_step_ = 0;
   size_t appended_ = 0;  // tokens of append() that are pending
 
-  using Clock = std::chrono::steady_clock;
-  std::unique_ptr<Proposer> proposer_;
-  std::optional<GuessControl> control_;
-  int failed_guesses_ = 0;  // steps with guesses that failed; after some, there are no more guesses
+  std::unique_ptr<Guesser> guesser_;  // nullptr: nothing is guessed
   // Picked tokens that are not in tokens_ yet. The cache has all of them but the last one.
   std::deque<Picked> ready_;
-  std::vector<int32_t> guessed_;            // tokens_, and the guesses of the last step
-  std::optional<Clock::time_point> ended_;  // the last step, if the next one follows at once
+  std::vector<int32_t> guessed_;  // tokens_, and the guesses of the last step
 };
 
 }  // namespace skald

@@ -1,7 +1,6 @@
 #include "engine/schedule/swap_space.h"
 
 #include <algorithm>
-#include <chrono>
 #include <new>
 #include <utility>
 
@@ -33,10 +32,6 @@ std::span<Byte> bytes_at(std::byte* begin, int64_t bytes) {
 }
 
 }  // namespace
-
-double steady_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 SwappedCache::~SwappedCache() {
   for (std::byte* page : pages_) space_.pages_.free.push_back(page);

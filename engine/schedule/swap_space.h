@@ -10,13 +10,11 @@
 #include <memory>
 #include <vector>
 
+#include "engine/base/clock.h"
 #include "engine/schedule/swap_times.h"
 #include "engine/step/backend.h"
 
 namespace skald {
-
-using SecondsClock = std::function<double()>;  // seconds since some moment
-double steady_seconds();
 
 struct SwapLimits {
   int64_t bytes = 0;  // most memory of the host; 0: nothing is swapped

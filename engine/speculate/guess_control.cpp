@@ -11,75 +11,94 @@ constexpr double kFirstRight = 0.7;  // as likely a guess is taken to be right a
 // A row more is taken to cost this much, until steps of as many rows are measured.
 constexpr double kRowCost = 0.04;
 constexpr double kNewShare = 0.1;  // of a new measurement in a mean
-constexpr int kProbeEach = 48, kProbeGuesses = 2;
+// Guesses that do not pay are seldom made, so the time of the last ones counts much.
+constexpr double kNewGuessShare = 0.5;
+// Guesses that do not pay are tried after so many steps. The wait doubles, since a try may be dear:
+// a draft model has to take in the text first.
+constexpr int kLeastWait = 48, kMostWait = 8 * kLeastWait, kTriedGuesses = 2;
 // The first steps of as many rows set things up: a GPU loads kernels, captures a graph, and uploads
 // it. So a number of rows is tried so often before its time is believed.
 constexpr int kFirstSteps = 4;
 
-void mean(double& value, double measured) { value += kNewShare * (measured - value); }
+void mean(double& value, double measured, double share = kNewShare) {
+  value += share * (measured - value);
+}
 
 }  // namespace
 
+void GuessControl::Time::add(double measured, double share) {
+  if (++times <= kFirstSteps) {
+    seconds = seconds > 0 ? std::min(seconds, measured) : measured;  // the fastest of them counts
+  } else {
+    mean(seconds, std::min(measured, 2 * seconds), share);  // another program may have run
+  }
+}
+
 GuessControl::GuessControl(int kinds, int most)
     : most_(most),
-      right_(static_cast<size_t>(kinds), kFirstRight),
-      seconds_(static_cast<size_t>(most) + 2),
-      steps_(seconds_.size()),
-      skipped_(static_cast<size_t>(kinds)) {}
+      kinds_(static_cast<size_t>(kinds), Kind{kFirstRight, {}, 0, kLeastWait}),
+      steps_(static_cast<size_t>(most) + 2) {}
 
 // By the nearest number of rows below whose time is believed, and the cost of the rows more. The
 // time of one row is always used, since there is nothing below.
 double GuessControl::seconds_of(int rows) const {
   int known = rows;
-  while (known > 1 && steps_[static_cast<size_t>(known)] < kFirstSteps) --known;
-  return seconds_[static_cast<size_t>(known)] * (1 + kRowCost * (rows - known));
+  while (known > 1 && steps_[static_cast<size_t>(known)].times < kFirstSteps) --known;
+  return steps_[static_cast<size_t>(known)].seconds * (1 + kRowCost * (rows - known));
 }
 
 // Tokens per second over those without guesses.
 double GuessControl::gain(int kind, int guesses) const {
-  const double right = right_[static_cast<size_t>(kind)];
+  const Kind& k = kinds_[static_cast<size_t>(kind)];
   double tokens = 1, all = 1;
-  for (int i = 0; i < guesses; ++i) tokens += all *= right;
-  return tokens * seconds_of(1) / seconds_of(guesses + 1);
+  for (int i = 0; i < guesses; ++i) tokens += all *= k.right;
+  return tokens * seconds_of(1) / (guesses * k.guess.seconds + seconds_of(guesses + 1));
 }
 
-int GuessControl::best(int kind, int available) const {
-  int best = 0;
-  if (seconds_[1] == 0) return 0;  // what guesses are compared with is not known yet
+GuessControl::Choice GuessControl::choose(std::span<const Offer> offers) const {
+  Choice best;
+  if (steps_[1].times == 0) return best;  // what guesses are compared with is not known yet
   double most = kLeastGain;
-  for (int guesses = 1; guesses <= std::min(available, most_); ++guesses) {
-    const double tokens = gain(kind, guesses);
-    if (tokens > most) {
-      most = tokens;
-      best = guesses;
+  for (size_t i = 0; i < offers.size(); ++i) {
+    for (int guesses = 1; guesses <= std::min(offers[i].count, most_); ++guesses) {
+      const double tokens = gain(offers[i].kind, guesses);
+      if (tokens > most) {
+        most = tokens;
+        best = {i, guesses};
+      }
+    }
+  }
+  if (best.count > 0) return best;
+  for (size_t i = 0; i < offers.size(); ++i) {
+    const Kind& kind = kinds_[static_cast<size_t>(offers[i].kind)];
+    if (kind.skipped >= kind.wait && offers[i].count > 0) {
+      return {i, std::min({offers[i].count, most_, kTriedGuesses})};
     }
   }
   return best;
 }
 
-int GuessControl::choose(int kind, int available) {
-  const int chosen = best(kind, available);
-  int& skipped = skipped_[static_cast<size_t>(kind)];
-  if (chosen > 0 || available == 0 || ++skipped < kProbeEach) return chosen;
-  return std::min({available, most_, kProbeGuesses});
-}
-
-void GuessControl::took(int rows, double seconds) {
-  if (rows < 1 || rows >= static_cast<int>(seconds_.size())) return;
-  double& known = seconds_[static_cast<size_t>(rows)];
-  int& steps = steps_[static_cast<size_t>(rows)];
-  if (++steps <= kFirstSteps) {
-    known = known > 0 ? std::min(known, seconds) : seconds;  // the fastest of them counts
-  } else {
-    mean(known, std::min(seconds, 2 * known));  // a step in which another program ran counts little
+void GuessControl::skipped(std::span<const Offer> offers) {
+  for (const Offer& offer : offers) {
+    kinds_[static_cast<size_t>(offer.kind)].skipped += offer.count > 0;
   }
 }
 
+void GuessControl::made(int kind, int guesses, double seconds) {
+  if (guesses > 0) kinds_[static_cast<size_t>(kind)].guess.add(seconds / guesses, kNewGuessShare);
+}
+
+void GuessControl::took(int rows, double seconds) {
+  if (rows < 1 || rows >= static_cast<int>(steps_.size())) return;
+  steps_[static_cast<size_t>(rows)].add(seconds, kNewShare);
+}
+
 void GuessControl::checked(int kind, int guesses, int right) {
-  double& likely = right_[static_cast<size_t>(kind)];
-  for (int i = 0; i < right; ++i) mean(likely, 1);
-  if (right < guesses) mean(likely, 0);
-  skipped_[static_cast<size_t>(kind)] = 0;
+  Kind& k = kinds_[static_cast<size_t>(kind)];
+  for (int i = 0; i < right; ++i) mean(k.right, 1);
+  if (right < guesses) mean(k.right, 0);
+  k.wait = k.skipped >= k.wait ? std::min(2 * k.wait, kMostWait) : kLeastWait;
+  k.skipped = 0;
   ++counts_.steps;
   counts_.guesses += guesses;
   counts_.right += right;

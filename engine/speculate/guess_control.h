@@ -1,10 +1,14 @@
-// How many guesses a step gets: the number with the most tokens per second, by how often guesses
-// were right and how long steps took so far. If guesses do not pay, there are none, and now and
-// then a few to see whether they pay again.
+// How many guesses a step gets, and of which kind: the number with the most tokens per second, by
+// how often guesses were right and how long guesses and steps took so far. If guesses do not pay,
+// there are none, and now and then a few to see whether they pay again.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
+
+#include "engine/speculate/proposer.h"
 
 namespace skald {
 
@@ -20,11 +24,19 @@ class GuessControl {
   GuessControl(int kinds, int most);
 
   int most() const { return most_; }
-  // False until the time of a step without guesses is known.
-  bool pays(int kind, int available) const { return best(kind, available) > 0; }
-  // The number of guesses for the next step, of `available` ones of this kind.
-  int choose(int kind, int available);
 
+  // One of the offers, and the number of its guesses for the next step; 0: none. There are none
+  // until the time of a step without guesses is known.
+  struct Choice {
+    size_t offer = 0;
+    int count = 0;
+  };
+  Choice choose(std::span<const Offer> offers) const;
+
+  // A step went without guesses, though these were offered.
+  void skipped(std::span<const Offer> offers);
+  // Guesses of this kind were made, which took so long.
+  void made(int kind, int guesses, double seconds);
   // A step of so many rows took so long. Steps with guesses have a row more than guesses.
   void took(int rows, double seconds);
   // Of `guesses` guesses of this kind, the first `right` ones were right.
@@ -32,15 +44,25 @@ class GuessControl {
   const GuessCounts& counts() const { return counts_; }
 
  private:
+  // Seconds that were measured several times.
+  struct Time {
+    double seconds = 0;  // 0: not known
+    int times = 0;
+    void add(double measured, double share);  // `share` of it in the mean
+  };
+  struct Kind {
+    double right;     // how likely the next guess is right
+    Time guess;       // to make one
+    int skipped = 0;  // steps without guesses since the last ones
+    int wait;         // so many such steps are followed by a few guesses, to see whether they pay
+  };
+
   double seconds_of(int rows) const;
   double gain(int kind, int guesses) const;
-  int best(int kind, int available) const;
 
   int most_;
-  std::vector<double> right_;    // by kind: how likely the next guess is right
-  std::vector<double> seconds_;  // by rows; 0: not known
-  std::vector<int> steps_;       // by rows: how many were measured
-  std::vector<int> skipped_;     // by kind: guesses that were not used since the last ones
+  std::vector<Kind> kinds_;
+  std::vector<Time> steps_;  // by rows
   GuessCounts counts_;
 };
 

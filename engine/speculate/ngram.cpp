@@ -28,31 +28,34 @@ void NgramProposer::learn(std::span<const int32_t> tokens) {
   learned_ = tokens.size();
 }
 
-Proposal NgramProposer::propose(std::span<const int32_t> tokens, int most) {
+Offer NgramProposer::offer(const GuessedText& text, int most) {
+  const std::span<const int32_t> tokens = text.tokens;
   learn(tokens);
-  Proposal proposal;
   for (size_t kind = 0; kind < kLengths.size(); ++kind) {
     const size_t length = kLengths[kind];
     if (tokens.size() <= length) continue;
     const auto last = tokens.last(length);
     const auto found = ends_[kind].find(hash_of(last));
     if (found == ends_[kind].end()) continue;
-    const size_t end = found->second;
-    if (end >= tokens.size() ||
-        !std::equal(last.begin(), last.end(),
-                    tokens.begin() + static_cast<std::ptrdiff_t>(end - length))) {
-      continue;
+    found_ = found->second;
+    if (found_ < tokens.size() &&
+        std::equal(last.begin(), last.end(),
+                   tokens.begin() + static_cast<std::ptrdiff_t>(found_ - length))) {
+      return {static_cast<int>(kind), std::max(most, 0)};
     }
-    proposal.kind = static_cast<int>(kind);
-    // What follows may reach into the guesses themselves: a text that repeats itself goes on so.
-    for (size_t i = 0; i < static_cast<size_t>(std::max(most, 0)); ++i) {
-      const size_t at = end + i;
-      proposal.tokens.push_back(at < tokens.size() ? tokens[at]
-                                                   : proposal.tokens[at - tokens.size()]);
-    }
-    return proposal;
   }
-  return proposal;
+  return {};
+}
+
+// What follows may reach into the guesses themselves: a text that repeats itself goes on so.
+std::vector<int32_t> NgramProposer::guess(const GuessedText& text, int count) {
+  const std::span<const int32_t> tokens = text.tokens;
+  std::vector<int32_t> guesses;
+  for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
+    const size_t at = found_ + i;
+    guesses.push_back(at < tokens.size() ? tokens[at] : guesses[at - tokens.size()]);
+  }
+  return guesses;
 }
 
 }  // namespace skald

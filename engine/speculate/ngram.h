@@ -15,7 +15,8 @@ namespace skald {
 class NgramProposer final : public Proposer {
  public:
   int kinds() const override { return static_cast<int>(kLengths.size()); }
-  Proposal propose(std::span<const int32_t> tokens, int most) override;
+  Offer offer(const GuessedText& text, int most) override;
+  std::vector<int32_t> guess(const GuessedText& text, int count) override;
 
  private:
   // How many last tokens must have stood before: the longer, the better the guess. A kind each.
@@ -27,6 +28,7 @@ class NgramProposer final : public Proposer {
   // By the hash of `kLengths[kind]` tokens: where they last ended. An entry may be wrong, since
   // tokens can be taken back and hashes can be equal, so the tokens there are compared.
   std::array<std::unordered_map<uint64_t, size_t>, kLengths.size()> ends_;
+  size_t found_ = 0;  // by the last offer: where the last tokens ended before
 };
 
 }  // namespace skald

@@ -5,21 +5,42 @@
 #include <span>
 #include <vector>
 
+#include "engine/sampling/sampling_params.h"
+
 namespace skald {
 
-// kind: guesses of one kind are about equally often right. Kinds count from 0.
-struct Proposal {
-  std::vector<int32_t> tokens;  // empty: no guess
-  int kind = 0;
+// A sequence whose next tokens are guessed, and how it picks them. A guess that is drawn with the
+// same random numbers is right more often.
+struct GuessedText {
+  std::span<const int32_t> tokens;
+  const SamplingParams* params;
+  uint64_t request = 0;  // SampleContext::request
 };
 
+// What a proposer could guess. Guesses of one kind are about equally often right, and take equally
+// long to make. Kinds count from 0.
+struct Offer {
+  int kind = 0;
+  int count = 0;  // the most guesses; 0: none
+};
+
+// Calls for one sequence follow one another: a proposer may keep what it has seen, and must notice
+// tokens that were taken back.
 class Proposer {
  public:
   virtual ~Proposer() = default;
   virtual int kinds() const = 0;
-  // At most `most` guesses of what follows `tokens`. Calls for one sequence follow one another: a
-  // proposer may keep what it has seen, and must notice tokens that were taken back.
-  virtual Proposal propose(std::span<const int32_t> tokens, int most) = 0;
+
+  // How many guesses, at most `most`, can be made of what follows the text. Takes next to no time.
+  virtual Offer offer(const GuessedText& text, int most) = 0;
+
+  // Takes in what is new in the text, before guess(). After a pause or a prompt that may take
+  // several calls, each as long as a step. False: there is more to take in, or no guess after all.
+  virtual bool catch_up(const GuessedText&) { return true; }
+
+  // The guesses, at most `count`, that of the offer. Follows the last call above, which was
+  // catch_up() or offer(), with the same text. May throw Error, and may be called again then.
+  virtual std::vector<int32_t> guess(const GuessedText& text, int count) = 0;
 };
 
 }  // namespace skald

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "engine/base/error.h"
 #include "engine/program/model.h"
 
 namespace skald {
@@ -40,9 +41,16 @@ struct Family {
   std::string_view own_quant_method = {};
 };
 
+// The files are whole, but no family reads their architecture.
+class UnknownFamily : public Error {
+ public:
+  explicit UnknownFamily(const std::string& message) : Error(Exit::Model, message) {}
+};
+
 // The type of a folder's model: model_type, or "mistral3/mistral4" where a wrapper's text part has
 // another architecture than its other ones.
 std::string hf_type(const HfConfig& config);
+// These throw UnknownFamily.
 const Family& family_for_hf(std::string_view model_type, std::string_view where);
 const Family& family_for_gguf(std::string_view architecture, std::string_view where);
 

@@ -22,7 +22,8 @@ const Family& find(std::string_view type, Types types, std::string_view where) {
       known += concat(known.empty() ? "" : ", ", candidate);
     }
   }
-  fail(Exit::Model, where, ": the architecture '", type, "' is not supported; these are: ", known);
+  throw UnknownFamily(
+      concat(where, ": the architecture '", type, "' is not supported; these are: ", known));
 }
 
 }  // namespace

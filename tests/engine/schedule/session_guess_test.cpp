@@ -23,19 +23,30 @@ class Knowing final : public Proposer {
  public:
   Knowing(Tokens text, double wrong) : text_(std::move(text)), wrong_(wrong) {}
   int kinds() const override { return 1; }
-  Proposal propose(std::span<const int32_t> tokens, int most) override {
-    Proposal proposal;
-    for (size_t at = tokens.size(); at < text_.size() && std::ssize(proposal.tokens) < most; ++at) {
+  Offer offer(const GuessedText& text, int most) override {
+    return {0, static_cast<int>(std::clamp<int64_t>(left(text), 0, most))};
+  }
+  std::vector<int32_t> guess(const GuessedText& text, int count) override {
+    Tokens guesses;
+    for (size_t at = text.tokens.size(); std::ssize(guesses) < count; ++at) {
       const bool wrong = uniform(1, 0, static_cast<int64_t>(at)) < wrong_;
-      proposal.tokens.push_back(wrong ? (text_[at] + 1) % 300 : text_[at]);
+      guesses.push_back(wrong ? (text_[at] + 1) % 300 : text_[at]);
     }
-    return proposal;
+    return guesses;
   }
 
  private:
+  int64_t left(const GuessedText& text) const {
+    return std::ssize(text_) - std::ssize(text.tokens);
+  }
+
   Tokens text_;
   double wrong_;
 };
+
+std::unique_ptr<Guesser> guesser(std::unique_ptr<Proposer> proposer, int most) {
+  return std::make_unique<Guesser>(std::move(proposer), most);
+}
 
 SamplingParams params_of(double temperature, bool penalties) {
   SamplingParams params;
@@ -62,7 +73,7 @@ TEST_CASE("guesses change no token") {
       for (const double wrong : {0.0, 0.2, 1.0}) {
         CAPTURE(temperature, penalties, wrong);
         Session session(*executor, params);
-        session.guess(std::make_unique<Knowing>(expected, wrong), 5);
+        session.guess(guesser(std::make_unique<Knowing>(expected, wrong), 5));
         session.feed(prompt);
         CHECK(take(session, 120) == expected);
         const GuessCounts counts = session.guesses();
@@ -72,7 +83,7 @@ TEST_CASE("guesses change no token") {
         if (wrong == 1) CHECK(counts.right == 0);
       }
       Session repeats(*executor, params);
-      repeats.guess(std::make_unique<NgramProposer>(), 7);
+      repeats.guess(guesser(std::make_unique<NgramProposer>(), 7));
       repeats.feed(prompt);
       CHECK(take(repeats, 120) == expected);
       if (temperature == 0 && !penalties) CHECK(repeats.guesses().steps > 0);  // the text repeats
@@ -89,7 +100,7 @@ TEST_CASE("log-probabilities of guessed tokens are those of the tokens") {
   std::vector<Picked> expected;
   for (int i = 0; i < 40; ++i) expected.push_back(plain.next());
   Session session(*executor, params);
-  session.guess(std::make_unique<Knowing>(plain.tokens(), 0.1), 4);
+  session.guess(guesser(std::make_unique<Knowing>(plain.tokens(), 0.1), 4));
   session.feed(random_tokens(9, 2));
   for (const Picked& right : expected) {
     const Picked picked = session.next();
@@ -111,7 +122,7 @@ TEST_CASE("a session that guesses can be fed, truncated and read at any time") {
     plain.feed(prompt);
     Tokens known = take(plain, count + 10);
     plain.truncate(std::ssize(prompt) + count);
-    session.guess(std::make_unique<Knowing>(known, 0), 6);
+    session.guess(guesser(std::make_unique<Knowing>(known, 0), 6));
     session.feed(prompt);
     CHECK(take(session, count) == plain.tokens());
     CHECK(session.computed() <= std::ssize(session.tokens()));
@@ -139,7 +150,7 @@ TEST_CASE("guesses end with the context and fit a step") {
     Session plain(*executor, params_of(0, false)), session(*executor, params_of(0, false));
     plain.feed(prompt);
     while (!plain.full()) plain.next();
-    session.guess(std::make_unique<Knowing>(plain.tokens(), 0), 7);
+    session.guess(guesser(std::make_unique<Knowing>(plain.tokens(), 0), 7));
     session.feed(prompt);
     while (!session.full()) session.next();
     CHECK(session.tokens() == plain.tokens());
@@ -156,13 +167,34 @@ TEST_CASE("no step is started early where guesses follow, and others are") {
   const Tokens expected = take(plain, 100);
   // The second half is not known, so there are no guesses.
   Session session(executor, params);
-  session.guess(std::make_unique<Knowing>(Tokens(expected.begin(), expected.begin() + 60), 0), 5);
+  session.guess(
+      guesser(std::make_unique<Knowing>(Tokens(expected.begin(), expected.begin() + 60), 0), 5));
   session.feed(random_tokens(12, 3));
   take(session, 40);
   const int64_t ahead = executor.ahead;
   CHECK(session.guesses().right > 0);
   CHECK(take(session, 60) == expected);
   CHECK(executor.ahead > ahead + 30);
+}
+
+TEST_CASE("guesses that do not pay are tried again, also where steps are started early") {
+  AheadExecutor executor(small_executor({.sequences = 3}));
+  const SamplingParams params = params_of(0, false);
+  Session plain(executor, params);
+  plain.feed(random_tokens(12, 3));
+  const Tokens expected = take(plain, 180);
+  double now = 0;
+  Session session(executor, params);
+  session.guess(std::make_unique<Guesser>(std::make_unique<Knowing>(expected, 1), 5,
+                                          [&now] { return now += 1; }));
+  session.feed(random_tokens(12, 3));
+  take(session, 70);
+  const int64_t steps = session.guesses().steps, ahead = executor.ahead;
+  CHECK(steps > 0);
+  CHECK(take(session, 110) == expected);
+  CHECK(session.guesses().steps > steps);
+  CHECK(session.guesses().steps < steps + 5);
+  CHECK(executor.ahead > ahead + 90);
 }
 
 TEST_CASE("models with recurrent states have no guesses") {
@@ -176,7 +208,7 @@ TEST_CASE("models with recurrent states have no guesses") {
   const auto executor = cpu::make_executor(opened.model, options);
   Session plain(*executor, params_of(0, false)), session(*executor, params_of(0, false));
   plain.feed(random_tokens(6, 1));
-  session.guess(std::make_unique<Knowing>(take(plain, 20), 0), 4);
+  session.guess(guesser(std::make_unique<Knowing>(take(plain, 20), 0), 4));
   plain.truncate(0);
   session.feed(random_tokens(6, 1));
   take(session, 20);

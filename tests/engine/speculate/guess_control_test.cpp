@@ -7,16 +7,31 @@
 namespace skald::test {
 namespace {
 
+int choose(const GuessControl& control, int kind, int available) {
+  const Offer offer{kind, available};
+  return control.choose({&offer, 1}).count;
+}
+
+void skip(GuessControl& control, int kind, int steps = 1) {
+  const Offer offer{kind, 1};
+  for (int step = 0; step < steps; ++step) control.skipped({&offer, 1});
+}
+
 // Steps take 1 and `each` for every row more; of each guess that is computed, `right` of 100 are
-// right. Returns the mean number of guesses a step in the end.
-double guesses_in_the_end(GuessControl& control, double each, int right) {
+// right, and each takes `each_guess` to make. Returns the mean number of guesses a step in the end.
+double guesses_in_the_end(GuessControl& control, double each, int right, double each_guess = 0) {
   int steps = 0, guesses = 0, at = 0;
   for (int step = 0; step < 2000; ++step) {
-    const int count = control.choose(0, 7);
+    const int count = choose(control, 0, 7);
     control.took(count + 1, 1 + each * count);
     int good = 0;
     while (good < count && at++ * 37 % 100 < right) ++good;
-    if (count > 0) control.checked(0, count, good);
+    if (count > 0) {
+      control.made(0, count, each_guess * count);
+      control.checked(0, count, good);
+    } else {
+      skip(control, 0);
+    }
     if (step < 1000) continue;
     ++steps;
     guesses += count;
@@ -38,38 +53,66 @@ TEST_CASE("good guesses get long steps, bad ones none but a probe") {
 TEST_CASE("the first steps have no guesses, so that there is a time to compare with") {
   GuessControl control(1, 7);
   control.took(8, 0.01);
-  CHECK_FALSE(control.pays(0, 7));
-  CHECK(control.choose(0, 7) == 0);
+  CHECK(choose(control, 0, 7) == 0);
   control.took(1, 0.005);
-  CHECK(control.pays(0, 7));
-  CHECK(control.choose(0, 7) > 0);
+  CHECK(choose(control, 0, 7) > 0);
 }
 
 TEST_CASE("slow first steps of a number of rows do not end guesses of that number") {
   GuessControl control(1, 7);
   std::vector<int> steps(9);
   for (int step = 0; step < 300; ++step) {
-    const int count = control.choose(0, 7), rows = count + 1;
+    const int count = choose(control, 0, 7), rows = count + 1;
     const bool sets_up = ++steps[static_cast<size_t>(rows)] < 4;  // a GPU's graph, and others
     control.took(rows, 1 + 0.02 * count + (sets_up ? 5 : 0));
     if (count > 0) control.checked(0, count, count);
   }
-  CHECK(control.choose(0, 7) == 7);
+  CHECK(choose(control, 0, 7) == 7);
 }
 
 TEST_CASE("a number of rows that stays slow is not taken again") {
   GuessControl control(1, 7);
   for (int step = 0; step < 300; ++step) {
-    const int count = control.choose(0, 7);
+    const int count = choose(control, 0, 7);
     control.took(count + 1, count > 3 ? 50 : 1 + 0.02 * count);
     if (count > 0) control.checked(0, count, count);
   }
-  CHECK(control.choose(0, 7) == 3);
+  CHECK(choose(control, 0, 7) == 3);
 }
 
 TEST_CASE("guesses that cost more than they bring are not computed") {
   GuessControl dear(1, 7);
   CHECK(guesses_in_the_end(dear, 1, 90) < 0.1);  // a row costs as much as a step
+}
+
+TEST_CASE("the time to make guesses counts") {
+  GuessControl quick(1, 7), slow(1, 7), slower(1, 7);
+  const double many = guesses_in_the_end(quick, 0.03, 80, 0.02);
+  const double few = guesses_in_the_end(slow, 0.03, 80, 0.3);
+  CHECK(many > 3);
+  CHECK(few > 0.5);
+  CHECK(few < many - 1);
+  CHECK(guesses_in_the_end(slower, 0.03, 99, 1) < 0.1);  // a guess costs as much as a step
+  CHECK(slower.counts().guesses > 0);                    // probes
+}
+
+TEST_CASE("guesses that have become quicker to make are found") {
+  GuessControl control(1, 7);
+  CHECK(guesses_in_the_end(control, 0.03, 90, 2) < 0.1);
+  CHECK(guesses_in_the_end(control, 0.03, 90, 0.05) > 3);
+}
+
+TEST_CASE("guesses that do not pay are tried again more and more seldom") {
+  GuessControl control(1, 7);
+  control.took(1, 1);
+  for (int i = 0; i < 100; ++i) control.checked(0, 7, 0);
+  std::vector<int> waits;
+  for (int tries = 0; tries < 6; ++tries) {
+    waits.push_back(0);
+    for (; choose(control, 0, 7) == 0; ++waits.back()) skip(control, 0);
+    control.checked(0, choose(control, 0, 7), 0);
+  }
+  CHECK(waits == std::vector<int>{48, 96, 192, 384, 384, 384});
 }
 
 TEST_CASE("after a bad time, guesses that are right again are found") {
@@ -82,11 +125,30 @@ TEST_CASE("each kind of guess has its own record") {
   GuessControl control(2, 4);
   control.took(1, 1);
   for (int i = 0; i < 100; ++i) control.checked(0, 4, 0);
-  CHECK_FALSE(control.pays(0, 4));
-  CHECK(control.pays(1, 4));
-  CHECK_FALSE(control.pays(1, 0));
-  CHECK(control.choose(1, 2) <= 2);
-  CHECK(control.choose(1, 99) <= 4);
+  CHECK(choose(control, 0, 4) == 0);
+  CHECK(choose(control, 1, 4) > 0);
+  CHECK(choose(control, 1, 0) == 0);
+  CHECK(choose(control, 1, 2) <= 2);
+  CHECK(choose(control, 1, 99) <= 4);
+}
+
+TEST_CASE("of several offers, the one with the most tokens per second is taken") {
+  GuessControl control(2, 4);
+  control.took(1, 1);
+  const Offer both[] = {{0, 4}, {1, 4}}, second[] = {{0, 0}, {1, 4}};
+  CHECK(control.choose(both).offer == 0);  // equal so far: the first
+  CHECK(control.choose(second).offer == 1);
+  CHECK(control.choose(second).count == 4);
+  for (int i = 0; i < 4; ++i) control.made(0, 1, 0.5);
+  CHECK(control.choose(both).offer == 1);  // as likely, and sooner there
+  for (int i = 0; i < 100; ++i) control.checked(1, 4, 0);
+  for (int i = 0; i < 100; ++i) control.checked(0, 4, 4);
+  CHECK(control.choose(both).offer == 0);  // slower, but right
+  for (int i = 0; i < 100; ++i) control.checked(0, 4, 0);
+  CHECK(control.choose(both).count == 0);
+  skip(control, 1, 100);
+  CHECK(control.choose(both).offer == 1);  // to see whether it pays again
+  CHECK(control.choose(both).count > 0);
 }
 
 }  // namespace

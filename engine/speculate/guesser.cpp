@@ -1,0 +1,93 @@
+#include "engine/speculate/guesser.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace skald {
+namespace {
+
+int kinds_of(const Proposers& proposers) {
+  int kinds = 0;
+  for (const auto& proposer : proposers) kinds += proposer->kinds();
+  return kinds;
+}
+
+Proposers one(std::unique_ptr<Proposer> proposer) {
+  Proposers proposers;
+  proposers.push_back(std::move(proposer));
+  return proposers;
+}
+
+}  // namespace
+
+Guesser::Guesser(Proposers proposers, int most, SecondsClock clock)
+    : proposers_(std::move(proposers)),
+      control_(kinds_of(proposers_), most),
+      clock_(std::move(clock)) {
+  int kinds = 0;
+  for (const auto& proposer : proposers_) {
+    first_kind_.push_back(kinds);
+    kinds += proposer->kinds();
+  }
+}
+
+Guesser::Guesser(std::unique_ptr<Proposer> proposer, int most, SecondsClock clock)
+    : Guesser(one(std::move(proposer)), most, std::move(clock)) {}
+
+void Guesser::ask(const GuessedText& text, int64_t room) {
+  const int most = static_cast<int>(std::clamp<int64_t>(room, 0, control_.most()));
+  offers_.clear();
+  for (size_t i = 0; i < proposers_.size(); ++i) {
+    Offer offer = proposers_[i]->offer(text, most);
+    offer.kind += first_kind_[i];
+    offers_.push_back(offer);
+  }
+}
+
+std::span<const int32_t> Guesser::guess(const GuessedText& text, int64_t room) {
+  guesses_.clear();
+  const double begin = clock_();
+  ask(text, room);
+  const GuessControl::Choice choice = control_.choose(offers_);
+  if (choice.count > 0) {
+    Proposer& proposer = *proposers_[choice.offer];
+    kind_ = offers_[choice.offer].kind;
+    if (proposer.catch_up(text)) {
+      const double caught_up = clock_();
+      guesses_ = proposer.guess(text, choice.count);
+      control_.made(kind_, choice.count, clock_() - caught_up);
+    }
+  }
+  own_seconds_ += clock_() - begin;
+  return guesses_;
+}
+
+bool Guesser::may_follow(const GuessedText& text) {
+  const double begin = clock_();
+  ask(text, control_.most());
+  own_seconds_ += clock_() - begin;
+  if (control_.choose(offers_).count > 0) return true;
+  control_.skipped(offers_);
+  return false;
+}
+
+void Guesser::checked(int right) {
+  control_.checked(kind_, static_cast<int>(guesses_.size()), right);
+}
+
+void Guesser::failed() {
+  constexpr int kMostFailures = 3;
+  pause();
+  if (++failures_ == kMostFailures) proposers_.clear();
+}
+
+void Guesser::took(int rows) {
+  const double now = clock_();
+  if (ended_) control_.took(rows, now - *ended_ - own_seconds_);
+  ended_ = now;
+  own_seconds_ = 0;
+}
+
+void Guesser::pause() { ended_.reset(); }
+
+}  // namespace skald
