@@ -422,6 +422,11 @@ TEST_CASE("the list of kernels names those of each family's own ops") {
             "8 of 128 x ([1536, 2048], [2048, 768]): route + experts_row + "
             "experts_row (sum)\n"));
   CHECK(has(kernels(experts, 512), "route + sort_choices + experts_many_sm90 + combine\n"));
+  // Quantized experts of one row: gate and up route the row, unless a shared expert reads the norm.
+  CHECK(has(kernels(shape_model("qwen3-30b-a3b", "q4_k_m"), 1),
+            "[2048, 768] Q4_K): router in gemv_q_experts_sm90 + gemv_q_experts_sm90 (sum)\n"));
+  CHECK(has(kernels(shape_model("qwen1.5-moe-a2.7b", "q8_0"), 1),
+            "route + gemv_q_experts_sm90 + gemv_q_experts_sm90 (sum)\n"));
 
   const Model coder = shape_model("starcoder2-3b", "bf16");
   CHECK(has(kernels(coder, 1), "ffn_up [12288, 3072]: layer_norm + gemv_sm90\n"));

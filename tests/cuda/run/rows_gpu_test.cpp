@@ -7,6 +7,7 @@
 
 #include "cuda/cuda.h"
 #include "engine/base/error.h"
+#include "engine/cpu/executor.h"
 #include "tests/catch.h"
 #include "tests/cuda/kernels/relative_error.h"
 #include "tests/cuda/kernels/switches.h"
@@ -129,6 +130,37 @@ TEST_CASE("rows of one decode step that choose experts have the bits that each h
   // Quantized products of 2 to 8 rows have one kernel.
   const bool quantized = shape.type == DType::Q8_0 || shape.type == DType::Q4_K;
   check_rows(shape, quantized ? Amount{60, 8, 24, 2} : Amount{60});
+}
+
+// One row's product of gate and up routes the row: all its blocks wait for one another's logits,
+// and down makes the memory of the logits ready for the next layer.
+TEST_CASE("one row has the same bits each time its experts are chosen") {
+  RandomLlama shape;
+  shape.type = GENERATE(DType::Q8_0, DType::Q4_K);
+  shape.experts = {40, 3, 256, true, {}};
+  const Model model = random_llama(shape);
+  const auto executor = cuda::make_executor(model, RunOptions(), 0, switches());
+  const std::vector<int32_t> text = random_tokens(48, 5, shape.vocab);
+  const Logits first = run_alone(*executor, text, 1);
+  for (int time = 0; time < 20; ++time) {
+    const Logits again = run_alone(*executor, text, 1);
+    for (size_t at = 0; at < text.size(); ++at) REQUIRE(difference(again[at], first[at]) == "");
+  }
+}
+
+// All experts are used, so that both choose the same ones.
+TEST_CASE("one row's experts have the results that float32 has", "[small]") {
+  RandomLlama shape;
+  shape.type = GENERATE(DType::Q8_0, DType::Q4_K);
+  shape.layers = 1;
+  shape.experts = {3, 3, 256, true, {}};
+  const Model model = random_llama(shape);
+  const std::vector<int32_t> text = random_tokens(3, 5, shape.vocab);
+  const Logits got = run_alone(*cuda::make_executor(model, RunOptions(), 0, switches()), text, 1);
+  RunOptions options;
+  options.exact = true;
+  const Logits expected = run_alone(*cpu::make_executor(model, options), text, 1);
+  CHECK(distance(got, expected) < 2e-2);
 }
 
 TEST_CASE("rows of one decode step of a wider model have the bits that each has alone") {
