@@ -1,6 +1,7 @@
 // Which models CUDA can run: those that fuse_program() accepts. The kernels know less than the ops
 // can say: what they do not know is listed here, so that nothing is ignored silently.
 #include "cuda/cuda.h"
+#include "cuda/kernels/experts/experts.h"
 #include "cuda/plan/fused_program.h"
 #include "engine/base/error.h"
 
@@ -36,6 +37,8 @@ std::string_view missing(const std::vector<Op>& ops, size_t at) {
   }
   if (const auto* o = std::get_if<Experts>(&op)) {
     if (o->spec.used_groups < o->spec.groups) return "with groups of experts";
+    if (o->spec.count > kMostExperts) return "with more than 1024 experts";
+    static_assert(kMostExperts == 1024);
     return o->spec.activation == Activation::Identity ? kNoActivation : "";
   }
   if (const auto* o = std::get_if<Add>(&op)) {

@@ -99,6 +99,12 @@ TEST_CASE("CUDA refuses what its kernels would ignore") {
     text = p.refusal(op);
     expected += "experts with groups of experts";
   }
+  SECTION("more experts than a router has room for") {
+    Experts op = p.experts();
+    op.spec.count = 1025;
+    text = p.refusal(op);
+    expected += "experts with more than 1024 experts";
+  }
   CHECK(text == expected + "; use --device cpu");
 }
 
