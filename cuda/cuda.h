@@ -49,6 +49,7 @@ struct DeviceInfo {
   double link_bytes_per_second = 0;
   Code code = Code::None;
   Sharing sharing = Sharing::Shared;
+  bool mps = false;     // other programs' kernels may run at the same time, by NVIDIA's MPS
   bool ecc = false;     // memory with error correction
   std::string error;    // CUDA's error if the GPU cannot be used and CUDA gave one
   std::string problem;  // why the GPU cannot be used; empty if it can

@@ -81,6 +81,9 @@ void look(DeviceInfo& gpu) {
   gpu.name = properties.name;
   gpu.compute_capability = properties.major * 10 + properties.minor;
   gpu.multiprocessors = properties.multiProcessorCount;
+#if CUDART_VERSION >= 12040
+  gpu.mps = attribute(cudaDevAttrMpsEnabled, gpu.index) != 0;
+#endif
   gpu.total_bytes = static_cast<int64_t>(properties.totalGlobalMem);
   gpu.code = code_for(SKALD_CUDA_ARCHITECTURES, gpu.compute_capability);
   gpu.sharing = sharing_of(gpu.index);

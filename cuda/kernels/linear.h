@@ -90,7 +90,9 @@ struct ChosenPart {
 
 // For experts below one another: the product itself routes the row. Its blocks compute logits from
 // the normed row, send them to one another, and each chooses the experts. So all blocks must run at
-// the same time, as they do if there are no more than multiprocessors.
+// the same time. There are no more than multiprocessors, and each takes at most half of one: so at
+// most two such products may run on a GPU at the same time, those of a model and of its draft
+// model, and none of other programs (MPS).
 struct RouterPart {
   const float* weight = nullptr;  // [count, ins]; nullptr: the choice is complete
   const float *bias = nullptr, *choice_bias = nullptr;  // as RouteLaunch
@@ -178,6 +180,7 @@ void launch_gemv_sm90(const LinearLaunch& launch, int multiprocessors, Stream st
 
 // Block formats and one row.
 bool supports_gemv_q_sm90(const LinearShape& shape);
+bool takes_half_multiprocessor(const LinearShape& shape);  // of gemv_q_sm90's blocks
 void launch_gemv_q_sm90(const LinearLaunch& launch, int multiprocessors, Stream stream);
 // The same for chosen experts (ChosenShape).
 void launch_gemv_q_experts_sm90(const LinearLaunch& launch, int multiprocessors, Stream stream);

@@ -18,6 +18,7 @@ namespace skald::cuda {
 struct Gpu {
   int compute_capability = 0;
   int multiprocessors = 0;
+  bool mps = false;  // DeviceInfo's
 };
 
 // True if a kernel can start before its predecessor has finished (dependent launches).

@@ -265,7 +265,7 @@ PlannedStep planned_step(const FusedProgram& fused, const RunOptions& options,
   size.place = planned_place(fused, memory, options, model);
   PlannedStep planned{Sizes(fused, size), {}};
   PlanSetting& setting = planned.setting;
-  setting.gpu = {used_capability(gpu, options), gpu.multiprocessors};
+  setting.gpu = {used_capability(gpu, options), gpu.multiprocessors, gpu.mps};
   setting.attention = size.attention;
   setting.dependent = has_dependent_launches(setting.gpu);
   setting.clusters = true;

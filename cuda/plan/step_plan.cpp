@@ -248,7 +248,7 @@ std::vector<ExpertsEntry> StepPlanner::expert_products(const FusedExperts& op,
 bool StepPlanner::routes_inside(const FusedExperts& op, const ExpertsEntry& gate,
                                 const ExpertsEntry& down) const {
   const RoutingShape routing = {kind_.rows, op.spec.used, op.spec.count};
-  return gate.kernel->routes && gate.kernel == down.kernel && !op.keeps_norm &&
+  return gate.kernel->routes && gate.kernel == down.kernel && !op.keeps_norm && !setting_.gpu.mps &&
          !fused_.routes_apart(op) &&
          gate.kernel->routes(gate.shape, routing, setting_.gpu.multiprocessors);
 }

@@ -71,7 +71,7 @@ class CudaExecutor final : public RankExecutor {
         switches_(switches),
         device_(use_device(device)),
         exchange_(std::move(exchange)),
-        gpu_{used_capability(device_, options), device_.multiprocessors},
+        gpu_{used_capability(device_, options), device_.multiprocessors, device_.mps},
         fused_(fuse_program(model.program())),
         attention_code_(std::min(attention_code(fused_.type),
                                  attention_code_of(fused_.type, gpu_.compute_capability))),

@@ -48,6 +48,7 @@ void StepOps::launch(const Step& step, const StepEntry& entry, const ExpertsEntr
   const bool floats = epilogue == Epilogue::Floats || epilogue == Epilogue::AddTo;
   ExpertsLaunch launch = {};
   static_cast<ExpertsShape&>(launch) = experts.shape;
+  launch.dependent = entry.dependent;
   launch.weight = experts.in_place ? p_.loaded.in_place(entry.op, stack.first) : stack.first;
   if (experts.slots) {
     launch.cached = p_.caches.slots(entry.op, experts.stack);
@@ -63,7 +64,8 @@ void StepOps::launch(const Step& step, const StepEntry& entry, const ExpertsEntr
   launch.results = memory_.experts.sums.as<float>();
   launch.tickets = memory_.experts.tickets.as<unsigned>();
   if (experts.kernel->signals) {
-    // The products of a layer may overlap, so each has a ticket of its own, after the router's.
+    // The products of a layer may overlap, so each has a ticket of its own, after that of a router
+    // of one row.
     launch.tickets += 1 + experts.stack;
     launch.signal = entry.left(EdgeKind::Signal) ? memory_.products.signal() : nullptr;
     launch.wait = entry.taken(EdgeKind::Signal) ? memory_.products.signal() : nullptr;

@@ -41,11 +41,14 @@ StepMemory::StepMemory(const Sizes& sizes, Stream stream)
     SKALD_CUDA(
         cudaMemsetAsync(memory->as<void>(), 0, static_cast<size_t>(memory->bytes()), stream));
   }
-  if (experts.sent.bytes() > 0) {
-    static_assert(kNotSent == ~0u);
-    const auto bytes = static_cast<size_t>(experts.sent.bytes());
-    SKALD_CUDA(cudaMemsetAsync(experts.sent.as<void>(), 0xff, bytes, stream));
-  }
+  clear_sent(stream);
+}
+
+void StepMemory::clear_sent(Stream stream) {
+  static_assert(kNotSent == ~0u);
+  const auto bytes = static_cast<size_t>(experts.sent.bytes());
+  // Of a broken device, whose own error the caller gets.
+  if (bytes > 0) (void)cudaMemsetAsync(experts.sent.as<void>(), 0xff, bytes, stream);
 }
 
 unsigned* StepMemory::Products::signal() const {

@@ -12,6 +12,8 @@ struct StepMemory {
   // Fills tickets with zeros on the stream, and activations that kernels may read before they are
   // written.
   StepMemory(const Sizes& sizes, Stream stream);
+  // After a step that broke off, which may have left a router's logits (RouterPart::sent).
+  void clear_sent(Stream stream);
 
   struct Products {
     DeviceMemory expanded;   // some rows of a quantized matrix, as 16-bit floats

@@ -94,6 +94,7 @@ void StepOps::run(const Step& step) {
     }
   } catch (...) {
     if (step.plan.waits && !is_captured()) p_.host->abort();
+    memory_.clear_sent(stream_);
     throw;
   }
   if (step.plan.copies()) p_.copies.end(step.plan);

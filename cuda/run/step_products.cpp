@@ -23,6 +23,7 @@ LinearLaunch StepOps::product_launch(const Step& step, const StepEntry& entry,
   const bool typed = epilogue == Epilogue::Store || epilogue == Epilogue::Gated;
   LinearLaunch launch = {};
   static_cast<LinearShape&>(launch) = piece.shape;
+  launch.dependent = entry.dependent;
   launch.weight = matrix.data;
   launch.in = address(step, product.in, piece.norm ? DType::F32 : p_.fused.type);
   launch.norm_weight = piece.norm ? op.norm : nullptr;

@@ -151,7 +151,8 @@ std::vector<ExpertsCase> experts_cases(Extent extent) {
     }
     add({type, {4, 4}, 33, 7, 5});      // all experts chosen, odd sizes
     add({type, {1, 1}, 32, 32, 11});    // a single expert
-    add({type, {300, 5}, 64, 32, 40});  // more experts than the router kernel has registers for
+    add({type, {300, 5}, 64, 32, 40});  // more than the smaller choices of a router hold
+    add({type, {1024, 3}, 32, 32, 2});  // the most
     for (const int rows : {1, 2, 8, 40, 130}) {
       add_biased({type, {8, 4}, 96, 160, rows});
       add_biased({type, {5, 2}, 60, 44, rows});
@@ -175,6 +176,15 @@ std::vector<ExpertsCase> experts_cases(Extent extent) {
     }
     add({format.type, {4, 2}, 256, 1280, 70, Taste::OneForAll});
     add({format.type, {8, 8}, 256, 1280, 1});  // so many weight rows that blocks draw them
+    if (format.type == DType::Q8_0) {
+      // Routers inside the product: several experts of a block, several chunks of a row.
+      for (const int count : {140, 300, 512}) add({format.type, {count, 8}, 64, 32, 1});
+      for (const int count : {1, 140, 280}) add_biased({format.type, {count, 1}, 96, 32, 1});
+      add({format.type, {32, 32}, 64, 32, 1});
+      for (const int dim : {2304, 4352}) add({format.type, {40, 2}, dim, 32, 1});
+      for (const int count : {40, 280}) add({format.type, {count, 5}, 64, 32, 1, Taste::Ties});
+      add_biased({format.type, {8, 8}, 256, 1280, 1});
+    }
     if (format.type == DType::Q4_K || format.type == DType::MXFP4) {
       add({format.type, {4, 2}, 256, 256, 400});  // several tiles of 128 for each expert
     }

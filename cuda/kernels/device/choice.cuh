@@ -15,8 +15,9 @@ __device__ inline float gated_logit(float logit, Gating gating) {
 
 constexpr float kLeastTotal = 1e-20f;  // of sigmoids, as in Hugging Face
 
-// Lane l has the experts from kEach * l on, up to 32 * kEach of them. Instructions of one warp that
-// need one another's results take some five cycles each, so few of them stand in the loop.
+// kEach: experts of a lane; lane l has those from kEach * l on. Instructions of one warp that need
+// one another's results take some five cycles each, so few of them stand in the loop over the
+// chosen experts.
 template <int kEach>
 struct Choice {
   int count;

@@ -29,14 +29,15 @@ bool supports_experts_row(const ExpertsShape& a, const RoutingShape& routing) {
 bool supports_gemv_q_experts_sm90(const ExpertsShape& a, const RoutingShape& routing) {
   // Activations are fetched 8 at a time, and the weight rows of an expert are whole groups.
   return routing.rows == 1 && routing.used <= kMostChosen && block_elems(a.format) > 1 &&
-         a.by_place == a.sums && a.ins % 8 == 0 && (a.sums || a.outs % tiles::kRows == 0) &&
+         a.activation != Activation::Sigmoid && a.by_place == a.sums && a.ins % 8 == 0 &&
+         (a.sums || a.outs % tiles::kRows == 0) &&
          supports_gemv_q_sm90(one_row_product(a, routing));
 }
 
 bool gemv_q_experts_routes(const ExpertsShape& gate, const RoutingShape& routing,
                            int multiprocessors) {
   return routing.count <= std::min(kMostRouted, kMostRoutedByBlock * multiprocessors) &&
-         gate.ins % 4 == 0;
+         gate.ins % 4 == 0 && takes_half_multiprocessor(one_row_product(gate, routing));
 }
 
 bool supports_experts_expanded(const ExpertsShape& a, const RoutingShape&) {

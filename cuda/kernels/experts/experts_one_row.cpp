@@ -28,7 +28,7 @@ void launch_gemv_q_experts_sm90(const ExpertsLaunch& a, Stream stream) {
     launch.router = {route.router, route.bias,       route.choice_bias, route.spec,
                      a.sent,       a.routing.chosen, a.routing.weights};
   } else {
-    // The next kernel may read the choice of experts ahead of its wait.
+    // The next kernel may read the choice ahead of its wait, and this one's wait is for the choice.
     launch.gemv_q.late_start = !a.chosen_early;
   }
   launch_gemv_q_experts_sm90(launch, a.multiprocessors, stream);

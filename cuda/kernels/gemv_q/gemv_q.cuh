@@ -133,6 +133,7 @@ struct GemvQExpertsShared : GemvQShared {
   ChosenMatrix experts[kMostChosen];
   RouterSums router;
 };
+static_assert(sizeof(GemvQExpertsShared) - sizeof(GemvQShared) <= kExpertsOwnBytes);
 template <bool kExperts>
 using GemvQSharedOf = std::conditional_t<kExperts, GemvQExpertsShared, GemvQShared>;
 
@@ -261,7 +262,7 @@ __device__ __forceinline__ void run_gemv_q(const LinearLaunch& a, const Layout& 
   });
   clear_ends(layout, shared);
   __syncthreads();
-  // The next kernel may read the choice of experts ahead of its wait.
+  // Block 0 writes the choice of experts, which the next kernel may read ahead of its wait.
   const bool writes_choice = kExperts && a.router.weight && blockIdx.x == 0;
   if (!a.gemv_q.late_start && !writes_choice) let_next_kernel_start();
 

@@ -6,6 +6,8 @@
 // activations of an expert are multiplied by the expert's weight, so that the product's sum is the
 // sum of the experts. Gate and up may also route the row (row_router.cuh). All else is as in
 // gemv_q_sm90.
+#include <algorithm>
+
 #include "cuda/kernels/device/all_shared.cuh"
 #include "cuda/kernels/gemv_q/gemv_q.cuh"
 #include "cuda/kernels/linear.h"
@@ -28,8 +30,8 @@ __global__ void __launch_bounds__(kGemvQThreads, kGemvQBlocks)
 template <class F, class T>
 void launch(const LinearLaunch& a, int multiprocessors, Stream stream) {
   const auto kernel = gemv_q_experts_sm90<F, T>;
-  SKALD_CUDA(
-      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kMostExpertsBytes));
+  SKALD_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                  kMostBlockBytes - kExpertsOwnBytes));
   ask_for_all_shared(kernel);
   const Layout layout = layout_for<F>(a, multiprocessors);
   const auto bytes = static_cast<size_t>(layout.bytes);
@@ -40,9 +42,14 @@ void launch(const LinearLaunch& a, int multiprocessors, Stream stream) {
 }  // namespace
 
 void launch_gemv_q_experts_sm90(const LinearLaunch& a, int multiprocessors, Stream stream) {
-  check(a.gemv.ticket && a.experts.used > 0, "gemv_q_experts_sm90 has a ticket, and experts");
-  check(!a.router.weight || a.router.spec.count <= kMostRoutedByBlock * multiprocessors,
-        "the blocks have room for all logits");
+  check(a.gemv.ticket && a.experts.used > 0 && a.experts.used <= kMostChosen,
+        "gemv_q_experts_sm90 has a ticket, and experts");
+  if (const RouterPart& r = a.router; r.weight) {
+    const int most = std::min(kMostRouted, kMostRoutedByBlock * multiprocessors);
+    check(r.spec.count <= most && a.ins % 4 == 0, "the blocks have room for all logits");
+    check(r.sent && r.chosen && r.weights && a.norm_weight && !a.experts.beside,
+          "gate and up route a row that they norm");
+  }
   tiles::dispatch(a.format, [&](auto f) { launch<decltype(f), Bf16>(a, multiprocessors, stream); });
 }
 

@@ -12,6 +12,12 @@ bool supports_gemv_q_sm90(const LinearShape& a) {
   return fits;
 }
 
+bool takes_half_multiprocessor(const LinearShape& a) {
+  bool half = false;
+  tiles::dispatch(a.format, [&](auto f) { half = layout_for<decltype(f)>(a, 1).half; });
+  return half;
+}
+
 bool has_gemv_q_pair_sm90(DType a, DType b) {
   return tiles::dispatch_pair(a, b, [](auto) {}) || tiles::dispatch_pair(b, a, [](auto) {});
 }

@@ -34,7 +34,9 @@ inline BlockBytes block_bytes(const LinearShape& a) {
 // Lower bounds that keep three blocks from fitting: two of them could belong to this kernel while
 // another multiprocessor has none.
 inline constexpr int kLeastBytes = 76 * 1024, kLeastAddedBytes = 115 * 1024;
-inline constexpr int kMostBlockBytes = 226 * 1024, kMostExpertsBytes = 225 * 1024;
+inline constexpr int kMostBlockBytes = 226 * 1024;
+inline constexpr int kExpertsOwnBytes =
+    1024;  // of static memory, which chosen experts need besides
 
 // Shared memory: the ring, sets of partial sums, the activations. There are as many sets as fit
 // beside the ring's slots.
@@ -47,6 +49,7 @@ struct Layout {
   int row_bytes;              // bytes of the digits of a row, in whole tiles
   float column_share;         // one over the columns
   bool enough;                // shared memory suffices
+  bool half;                  // two blocks fit on a multiprocessor
   int slots, slot_bytes;
   int sets, set_floats;
   int partials_at, activations_at, bytes;
@@ -97,14 +100,15 @@ Layout layout_for(const LinearShape& a, int blocks) {
   // Whole turns: parts of the last tile beyond the row's end are multiplied as well, by zeros.
   const int64_t digits = int64_t{layout.turns} * kStageParts * kStagedBytes<F>;
   const int64_t others = kFewestSets * set_bytes + digits;
-  const int half_bytes = is_added(a) ? block_bytes(a).added : block_bytes(a).half;
-  const int most_bytes = a.experts.used ? kMostExpertsBytes : kMostBlockBytes;
-  const bool half = others + kUsualSlots * layout.slot_bytes <= half_bytes;
-  const int64_t room = (half ? half_bytes : most_bytes) - others;
+  const int usual_bytes = is_added(a) ? block_bytes(a).added : block_bytes(a).half;
+  const int half_bytes = usual_bytes - (a.experts.used ? kExpertsOwnBytes : 0);
+  const int most_bytes = kMostBlockBytes - (a.experts.used ? kExpertsOwnBytes : 0);
+  layout.half = others + kUsualSlots * layout.slot_bytes <= half_bytes;
+  const int64_t room = (layout.half ? half_bytes : most_bytes) - others;
   layout.slots = static_cast<int>(std::clamp<int64_t>(room / layout.slot_bytes, 0, kMostSlots));
   layout.enough = layout.slots >= kFewestSlots && layout.turns <= kMostTurns;
   // With larger numbers `of_part` would not be exact.
-  if (beside > 1 && layout.turns * kStageParts * expert_parts >= 65536) layout.enough = false;
+  if (a.experts.beside && layout.turns * kStageParts * expert_parts >= 65536) layout.enough = false;
   layout.partials_at = layout.slots * layout.slot_bytes;
   const int64_t more_sets = (room - layout.partials_at) / set_bytes;
   layout.sets =

@@ -1,8 +1,7 @@
 // The router of one row, inside the product of the experts' gates and ups. Each block computes the
 // logits of every gridDim-th expert and sends them to all blocks through global memory; then each
 // block makes the same choice. So the weights of chosen experts are asked for some 3 us after the
-// kernel ahead has ended. A kernel of its own took 9 us, since a block had to see that all others
-// had ended, and the product had to see that the kernel had.
+// kernel ahead has ended, without the end of one kernel and the start of another in between.
 #pragma once
 
 #include "cuda/kernels/device/choice.cuh"
@@ -131,9 +130,10 @@ __device__ inline void clear_sent(const RouterPart& r) {
   for (int i = static_cast<int>(threadIdx.x) % 32; i < r.spec.count; i += 32) r.sent[i] = kNotSent;
 }
 
-// Waits for all logits, chooses, and calls fn with the choice. A warp calls it. Few experts take
-// less code, and so less time. If it `rehearses`, it does all that once before, with whatever the
-// memory holds, while the kernel ahead still runs: code that runs for the first time is slow.
+// Waits for all logits, chooses, and calls fn with the choice. A warp calls it. Up to 128
+// experts take less code, and so less time. If it `rehearses`, it does all that once before, with
+// whatever the memory holds, while the kernel ahead still runs: code that runs for the first time
+// is slow.
 template <int kEach, class Fn>
 __device__ void receive_choice_of(const RouterPart& r, bool rehearses, const Fn& fn) {
 #pragma unroll 1

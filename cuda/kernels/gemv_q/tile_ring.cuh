@@ -162,8 +162,8 @@ __device__ void fetch(const LinearLaunch& a, const Layout& layout, char* ring, S
       const bool whole = layout.end_at == 0 || tile + 1 < layout.tiles;
       const auto bytes = static_cast<uint32_t>(whole ? tile_bytes : layout.end_at);
       wait_until_empty();
-      // If all blocks ask for whole rings at once, every first tile arrives late. Here no product
-      // ahead hides that.
+      // If all blocks ask for whole rings at once, every first tile arrives late. Elsewhere the
+      // kernel ahead is still running then; here the weights are known only after its end.
       if (kExperts && a.router.weight && count * layout.tiles + tile == kFirstTiles) {
         lane_waits(&at.full[0], 0);
       }

@@ -98,6 +98,7 @@ TEST_CASE("log-probabilities of guessed tokens are those of the tokens") {
   Session plain(*executor, params);
   plain.feed(random_tokens(9, 2));
   std::vector<Picked> expected;
+  expected.reserve(40);
   for (int i = 0; i < 40; ++i) expected.push_back(plain.next());
   Session session(*executor, params);
   session.guess(guesser(std::make_unique<Knowing>(plain.tokens(), 0.1), 4));
