@@ -57,7 +57,7 @@ double GuessControl::gain(int kind, int guesses) const {
 
 GuessControl::Choice GuessControl::choose(std::span<const Offer> offers) const {
   Choice best;
-  if (steps_[1].times == 0) return best;  // what guesses are compared with is not known yet
+  if (steps_[1].times < kFirstSteps) return best;  // what guesses are compared with is not known
   double most = kLeastGain;
   for (size_t i = 0; i < offers.size(); ++i) {
     for (int guesses = 1; guesses <= std::min(offers[i].count, most_); ++guesses) {
