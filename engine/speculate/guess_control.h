@@ -25,8 +25,8 @@ class GuessControl {
 
   int most() const { return most_; }
 
-  // One of the offers, and the number of its guesses for the next step; 0: none. There are none
-  // until the time of a step without guesses is known.
+  // One of the offers, and the number of its guesses for the next step; 0: none. There are none in
+  // the first steps, until the time of a step without guesses is believed.
   struct Choice {
     size_t offer = 0;
     int count = 0;
