@@ -12,6 +12,11 @@ int choose(const GuessControl& control, int kind, int available) {
   return control.choose({&offer, 1}).count;
 }
 
+// Steps without guesses, which take 1, until their time is believed.
+void know_plain_steps(GuessControl& control) {
+  for (int i = 0; i < 4; ++i) control.took(1, 1);
+}
+
 void skip(GuessControl& control, int kind, int steps = 1) {
   const Offer offer{kind, 1};
   for (int step = 0; step < steps; ++step) control.skipped({&offer, 1});
@@ -107,7 +112,7 @@ TEST_CASE("guesses that have become quicker to make are found") {
 
 TEST_CASE("guesses that do not pay are tried again more and more seldom") {
   GuessControl control(1, 7);
-  for (int i = 0; i < 4; ++i) control.took(1, 1);
+  know_plain_steps(control);
   for (int i = 0; i < 100; ++i) control.checked(0, 7, 0);
   std::vector<int> waits;
   for (int tries = 0; tries < 6; ++tries) {
@@ -126,7 +131,7 @@ TEST_CASE("after a bad time, guesses that are right again are found") {
 
 TEST_CASE("each kind of guess has its own record") {
   GuessControl control(2, 4);
-  control.took(1, 1);
+  know_plain_steps(control);
   for (int i = 0; i < 100; ++i) control.checked(0, 4, 0);
   CHECK(choose(control, 0, 4) == 0);
   CHECK(choose(control, 1, 4) > 0);
@@ -137,7 +142,7 @@ TEST_CASE("each kind of guess has its own record") {
 
 TEST_CASE("of several offers, the one with the most tokens per second is taken") {
   GuessControl control(2, 4);
-  control.took(1, 1);
+  know_plain_steps(control);
   const Offer both[] = {{0, 4}, {1, 4}}, second[] = {{0, 0}, {1, 4}};
   CHECK(control.choose(both).offer == 0);  // equal so far: the first
   CHECK(control.choose(second).offer == 1);

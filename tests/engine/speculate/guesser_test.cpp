@@ -2,6 +2,7 @@
 #include "engine/speculate/guesser.h"
 
 #include <algorithm>
+
 #include "tests/catch.h"
 
 namespace skald::test {
