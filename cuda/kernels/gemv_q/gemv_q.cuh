@@ -2,6 +2,7 @@
 // whole kernel. gemv_q_pair_sm90.cu has two kinds of such blocks in one grid.
 #pragma once
 
+#include "cuda/kernels/device/all_shared.cuh"
 #include "cuda/kernels/device/launch.cuh"
 #include "cuda/kernels/device/math.cuh"
 #include "cuda/kernels/device/number.cuh"
@@ -314,6 +315,17 @@ __device__ __forceinline__ void run_gemv_q(const LinearLaunch& a, const Layout& 
     return;
   }
   consume<F>(layout, shared, own, sets.partials, activations);
+}
+
+// Launches a kernel of such blocks on one matrix.
+template <class Kernel>
+void launch_blocks(Kernel kernel, const LinearLaunch& a, const Layout& layout, Stream stream) {
+  const int most = kMostBlockBytes - (a.experts.used ? kExpertsOwnBytes : 0);
+  SKALD_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, most));
+  ask_for_all_shared(kernel);
+  const auto bytes = static_cast<size_t>(layout.bytes);
+  launch_kernel(kernel, {dim3(layout.blocks), kGemvQThreads, bytes, a.dependent}, stream, a,
+                layout);
 }
 
 }  // namespace skald::cuda

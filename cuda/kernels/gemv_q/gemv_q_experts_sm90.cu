@@ -8,7 +8,6 @@
 // gemv_q_sm90.
 #include <algorithm>
 
-#include "cuda/kernels/device/all_shared.cuh"
 #include "cuda/kernels/gemv_q/gemv_q.cuh"
 #include "cuda/kernels/linear.h"
 #include "engine/base/check.h"
@@ -27,18 +26,6 @@ __global__ void __launch_bounds__(kGemvQThreads, kGemvQBlocks)
 #endif
 }
 
-template <class F, class T>
-void launch(const LinearLaunch& a, int multiprocessors, Stream stream) {
-  const auto kernel = gemv_q_experts_sm90<F, T>;
-  SKALD_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                  kMostBlockBytes - kExpertsOwnBytes));
-  ask_for_all_shared(kernel);
-  const Layout layout = layout_for<F>(a, multiprocessors);
-  const auto bytes = static_cast<size_t>(layout.bytes);
-  launch_kernel(kernel, {dim3(multiprocessors), kGemvQThreads, bytes, a.dependent}, stream, a,
-                layout);
-}
-
 }  // namespace
 
 void launch_gemv_q_experts_sm90(const LinearLaunch& a, int multiprocessors, Stream stream) {
@@ -50,7 +37,10 @@ void launch_gemv_q_experts_sm90(const LinearLaunch& a, int multiprocessors, Stre
     check(r.sent && r.chosen && r.weights && a.norm_weight && !a.experts.beside,
           "gate and up route a row that they norm");
   }
-  tiles::dispatch(a.format, [&](auto f) { launch<decltype(f), Bf16>(a, multiprocessors, stream); });
+  tiles::dispatch(a.format, [&](auto f) {
+    using F = decltype(f);
+    launch_blocks(gemv_q_experts_sm90<F, Bf16>, a, layout_for<F>(a, multiprocessors), stream);
+  });
 }
 
 }  // namespace skald::cuda

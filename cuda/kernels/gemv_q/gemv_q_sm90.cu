@@ -23,7 +23,6 @@
 // A step of an 8B model has 129 such kernels, four a layer and the head. Most take 4 to 18 us, one
 // after the other. So a block must keep its fixed work short: no division, no unneeded barrier, and
 // code that other kernels of the step have left in the instruction cache.
-#include "cuda/kernels/device/all_shared.cuh"
 #include "cuda/kernels/gemv_q/gemv_q.cuh"
 #include "cuda/kernels/linear.h"
 #include "engine/base/check.h"
@@ -41,23 +40,14 @@ __global__ void __launch_bounds__(kGemvQThreads, kGemvQBlocks)
 #endif
 }
 
-template <class F, class T>
-void launch(const LinearLaunch& a, int multiprocessors, Stream stream) {
-  const auto kernel = gemv_q_sm90<F, T>;
-  SKALD_CUDA(
-      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kMostBlockBytes));
-  ask_for_all_shared(kernel);
-  const Layout layout = layout_for<F>(a, multiprocessors);
-  const auto bytes = static_cast<size_t>(layout.bytes);
-  launch_kernel(kernel, {dim3(multiprocessors), kGemvQThreads, bytes, a.dependent}, stream, a,
-                layout);
-}
-
 }  // namespace
 
 void launch_gemv_q_sm90(const LinearLaunch& a, int multiprocessors, Stream stream) {
   check(a.gemv.ticket && !a.experts.used, "gemv_q_sm90 has a ticket, and no experts");
-  tiles::dispatch(a.format, [&](auto f) { launch<decltype(f), Bf16>(a, multiprocessors, stream); });
+  tiles::dispatch(a.format, [&](auto f) {
+    using F = decltype(f);
+    launch_blocks(gemv_q_sm90<F, Bf16>, a, layout_for<F>(a, multiprocessors), stream);
+  });
 }
 
 template <>
