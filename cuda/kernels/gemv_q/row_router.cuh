@@ -1,4 +1,4 @@
-// The router of one row, inside the product of the experts' gates and ups. Each block computes the
+// The router of one row, inside the product of the experts' gate and up. Each block computes the
 // logits of every gridDim-th expert and sends them to all blocks through global memory; then each
 // block makes the same choice. So the weights of chosen experts are asked for some 3 us after the
 // kernel ahead has ended, without the end of one kernel and the start of another in between.
