@@ -182,19 +182,17 @@ void StepPlanner::add(const FusedExperts& op) {
   }
   if (kind_.rows > 1) emit(SortChoicesEntry(), dependent_);
   if (cached) emit(CacheEntry{shared ? host_.copied : 1, shared}, false);
-  std::optional<size_t> before;  // the product before
+  const size_t first = plan_.entries.size();
+  const ExpertsKernel* before = nullptr;  // the kernel of the product before
   for (ExpertsEntry& product : products) {
-    const bool last = &product == &down;
     product.slots = cached;
-    product.shape.chosen_early =
-        before && product.kernel->after_choice &&
-        std::get<ExpertsEntry>(plan_.entries[*before].kind).kernel->after_choice;
-    if (last && apart) emit(ExpertsGateEntry(), false);
-    const size_t at = emit(product, dependent_);
-    if (dependent_ && last && !apart && gate.kernel->signals && down.kernel->signals) {
-      connect(EdgeKind::Signal, *before, at);
-    }
-    before = at;
+    product.shape.chosen_early = before && before->after_choice && product.kernel->after_choice;
+    if (apart && &product == &down) emit(ExpertsGateEntry(), false);
+    emit(product, dependent_);
+    before = product.kernel;
+  }
+  if (dependent_ && !apart && gate.kernel->signals && down.kernel->signals) {
+    connect(EdgeKind::Signal, first, first + 1);
   }
   if (!down.shape.sums) emit(CombineEntry(), dependent_);
   if (!shared) return;

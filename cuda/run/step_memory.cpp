@@ -8,6 +8,13 @@ namespace {
 constexpr const char *kActivations = "activations", *kAttentionRows = "attention",
                      *kChoices = "experts' choices";
 
+// Sets all logits to kNotSent.
+cudaError_t unsend(const DeviceMemory& logits, Stream stream) {
+  static_assert(kNotSent == ~0u);
+  if (logits.bytes() == 0) return cudaSuccess;
+  return cudaMemsetAsync(logits.as<void>(), 0xff, static_cast<size_t>(logits.bytes()), stream);
+}
+
 }  // namespace
 
 StepMemory::StepMemory(const Sizes& sizes, Stream stream)
@@ -41,15 +48,11 @@ StepMemory::StepMemory(const Sizes& sizes, Stream stream)
     SKALD_CUDA(
         cudaMemsetAsync(memory->as<void>(), 0, static_cast<size_t>(memory->bytes()), stream));
   }
-  clear_sent(stream);
+  SKALD_CUDA(unsend(experts.sent, stream));
 }
 
-void StepMemory::clear_sent(Stream stream) {
-  static_assert(kNotSent == ~0u);
-  const auto bytes = static_cast<size_t>(experts.sent.bytes());
-  // Of a broken device, whose own error the caller gets.
-  if (bytes > 0) (void)cudaMemsetAsync(experts.sent.as<void>(), 0xff, bytes, stream);
-}
+// The caller reports the error that broke the step. An error of this call would hide that one.
+void StepMemory::clear_sent(Stream stream) { (void)unsend(experts.sent, stream); }
 
 unsigned* StepMemory::Products::signal() const {
   return tickets.as<unsigned>() + tickets.bytes() / static_cast<int64_t>(sizeof(unsigned)) - 1;

@@ -35,8 +35,8 @@ inline BlockBytes block_bytes(const LinearShape& a) {
 // another multiprocessor has none.
 inline constexpr int kLeastBytes = 76 * 1024, kLeastAddedBytes = 115 * 1024;
 inline constexpr int kMostBlockBytes = 226 * 1024;
-inline constexpr int kExpertsOwnBytes =
-    1024;  // of static memory, which chosen experts need besides
+// Static memory that chosen experts need besides.
+inline constexpr int kExpertsOwnBytes = 1024;
 
 // Shared memory: the ring, sets of partial sums, the activations. There are as many sets as fit
 // beside the ring's slots.

@@ -88,7 +88,7 @@ TEST_CASE("guesses come back as whole tokens of the text") {
   const Ids guesses = draft->encode(" the sea and the wind", middle);
   CHECK(translation.from_draft(guesses) == text->encode(" the sea and the wind", middle));
   CHECK(translation.from_draft({}).empty());
-  // Of a character that is not whole, nothing.
+  // The translation leaves out a character that is not whole.
   const Ids umlaut = draft->encode(" the sea \xE6\xB0\xB4", middle);
   REQUIRE(!utf8_valid(bytes_of(*draft, std::span(umlaut).first(umlaut.size() - 1))));
   CHECK(translation.from_draft(std::span(umlaut).first(umlaut.size() - 1)) ==
