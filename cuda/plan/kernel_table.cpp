@@ -43,28 +43,20 @@ const AttentionKernel& select_attention(AttentionCode code, const AttentionSpec&
   fail(Exit::Failed, "no kernel for attention with heads of ", spec.head_dim, " dimensions");
 }
 
-bool expands_experts(const ExpertsShape& shape, const RoutingShape& routing) {
-  return std::any_of(
-      std::begin(kExpertsKernels), std::end(kExpertsKernels), [&](const auto& kernel) {
-        return kernel.expands && kernel.supports(shape, routing) &&
-               routing.choices() >= int64_t{kernel.fewest_block_places} * routing.count;
-      });
-}
-
 const ExpertsKernel* find_experts(const ExpertsShape& shape, const RoutingShape& routing,
                                   const Gpu& gpu, const ExpertsNeed& need) {
-  const bool block = info(shape.format).block_elems > 1;
-  const auto most = [&](int places) { return places * int64_t{routing.count}; };
+  const bool wgmma = runs_on(KernelCode::Sm90a, gpu.compute_capability);
   for (const ExpertsKernel& kernel : kExpertsKernels) {
     if (!runs_on(kernel.code, gpu.compute_capability) || !kernel.supports(shape, routing)) continue;
     if (!kernel.any_rows && need.reproducible) continue;
     if (!kernel.in_place && need.in_place) continue;
-    if (kernel.expands && need.expanded_bytes < expanded_bytes(shape, routing)) continue;
-    const bool few = routing.rows <= kernel.most_rows ||
-                     routing.choices() <= most(kernel.most_places) || kernel.most_rows == 0;
-    const bool many = kernel.fewest_block_places == 0 || !block ||
-                      (!need.reproducible && routing.choices() >= most(kernel.fewest_block_places));
-    if (few && many) return &kernel;
+    const int places =
+        wgmma && kernel.most_places_sm90a ? kernel.most_places_sm90a : kernel.most_places;
+    const bool bounded = kernel.most_rows > 0 || kernel.most_places > 0;
+    if (!bounded || routing.rows <= kernel.most_rows ||
+        routing.choices() <= places * int64_t{routing.count}) {
+      return &kernel;
+    }
   }
   return nullptr;
 }

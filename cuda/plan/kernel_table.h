@@ -149,11 +149,11 @@ struct ExpertsKernel {
   std::string_view name;
   KernelCode code;
   bool (*supports)(const ExpertsShape&, const RoutingShape&);
-  // Bounds on the rows of a step and on the places of an expert on average. fewest_block_places:
-  // weights of a block format need at least this many places per expert. 0: no bound.
-  int most_rows = 0, most_places = 0, fewest_block_places = 0;
+  // The kernel is for so many rows of a step, or places of an expert on average, at most; the last
+  // number is for GPUs with warpgroup products. 0: no bound.
+  int most_rows = 0, most_places = 0, most_places_sm90a = 0;
   bool any_rows = false;  // a row's result does not depend on the number of rows
-  bool expands = false;   // needs room for all experts' weights in 16 bits
+  bool placed = false;    // reads rows in the order of places (placed_rows.h)
   bool in_place = false;  // also reads experts on the host, and those in the slots of a cache
   // Lets the next kernel start after its own wait, when the choice of experts is complete.
   bool after_choice = false;
@@ -216,21 +216,15 @@ inline constexpr ExpertsKernel kExpertsKernels[] = {
      .supports = supports_experts_few,
      .most_rows = 16,
      .most_places = 8,
+     .most_places_sm90a = 3,
      .in_place = true,
      .after_choice = true},
-    // With several tiles for each expert, block formats are converted to bf16 once, ahead.
-    {.name = "expand_q + experts_many_sm90",
-     .code = KernelCode::Sm90a,
-     .supports = supports_experts_expanded,
-     .fewest_block_places = 192,
-     .expands = true},
-    // Tiles of 128 places. Block formats are converted to bf16 on the way, which takes many places
-    // to pay off.
+    // Tiles of up to 160 places.
     {.name = "experts_many_sm90",
      .code = KernelCode::Sm90a,
      .supports = supports_experts_many,
-     .fewest_block_places = 64,
-     .any_rows = true},
+     .any_rows = true,
+     .placed = true},
     {.name = "experts_many",
      .code = KernelCode::Sm80,
      .supports = supports_experts_many,
@@ -242,19 +236,12 @@ inline constexpr ExpertsKernel kExpertsKernels[] = {
 };
 struct ExpertsNeed {
   bool reproducible = false;
-  bool in_place = false;       // experts lie on the host, or in the slots of a cache
-  int64_t expanded_bytes = 0;  // the room for kernels that expand
+  bool in_place = false;  // experts lie on the host, or in the slots of a cache
 };
 const ExpertsKernel& select_experts(const ExpertsShape& shape, const RoutingShape& routing,
                                     const Gpu& gpu, const ExpertsNeed& need);
 // The same, or nullptr if no kernel supports the experts: with ExpertsShape::sums.
 const ExpertsKernel* find_experts(const ExpertsShape& shape, const RoutingShape& routing,
                                   const Gpu& gpu, const ExpertsNeed& need);
-// True if a step of so many rows would expand the weights, given the room.
-bool expands_experts(const ExpertsShape& shape, const RoutingShape& routing);
-// The bytes that a kernel needs that expands the shape's weights.
-inline int64_t expanded_bytes(const ExpertsShape& shape, const RoutingShape& routing) {
-  return 2 * routing.count * shape.outs * shape.ins;
-}
 
 }  // namespace skald::cuda

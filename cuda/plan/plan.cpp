@@ -272,7 +272,6 @@ PlannedStep planned_step(const FusedProgram& fused, const RunOptions& options,
   setting.reproducible = options.reproducible;
   setting.copies = size.copies;
   setting.expanded_bytes = planned.sizes.expanded;
-  setting.expanded_experts = planned.sizes.experts.expanded;
   setting.bounds = assumed_bounds(fused);
   setting.placement = planned.sizes.placement;
   return planned;

@@ -66,6 +66,7 @@ std::string entry_text(const FusedProgram& fused, const StepEntry& entry) {
                       experts.shape.sums ? " (sum)" : "", experts.in_place ? " (in place)" : "");
       },
       [](const ExpertsGateEntry&) { return std::string("gate"); },
+      [](const PlaceRowsEntry&) { return std::string("place_rows"); },
       [](const CombineEntry&) { return std::string("combine"); },
       [](const CopyEntry&) { return std::string(); },  // belongs to another op
       [](const AwaitEntry&) { return std::string("copy"); },

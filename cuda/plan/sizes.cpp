@@ -4,7 +4,7 @@
 
 #include "cuda/kernels/attention/attention.h"
 #include "cuda/kernels/exchange/mail.h"
-#include "cuda/kernels/experts/experts.h"
+#include "cuda/kernels/experts/placed_rows.h"
 #include "cuda/kernels/prepared_rows.h"
 #include "cuda/kernels/sample/sample.h"
 #include "cuda/kernels/sample/score.h"
@@ -30,9 +30,6 @@ constexpr int64_t kFewestSequences = 64;
 
 // Bytes for rows of a quantized matrix that are expanded by one call: large enough for few calls.
 constexpr int64_t kExpandedBytes = 256 << 20;
-
-// A layer's experts are converted to 16 bits together, unless they need more than this.
-constexpr int64_t kMostExpandedExperts = int64_t{9} << 28;
 
 struct ExpandedBytes {
   int64_t all = 0, most = 0;
@@ -68,23 +65,22 @@ ExpertSizes expert_sizes(const FusedProgram& fused, const SizeOptions& options) 
     grow(sizes.logits, rows * experts->spec.count * 4);
     grow(sizes.sent, kMostRouted * 4);
     grow(sizes.choices, places * 4);
-    grow(sizes.begins, (int64_t{experts->spec.count} + 1) * 4);
+    grow(sizes.begins, (int64_t{experts->spec.count} + 2) * 4);
     grow(sizes.slots, int64_t{experts->spec.count} * 4);
     grow(sizes.moves, (int64_t{experts->spec.count} * 2 + 2) * 4);
     grow(sizes.tickets, std::max(route_tickets(rows), row_sum_tickets(dim)) * 4);
     grow(sizes.gated, places * ffn_dim * fused.element);
     if (stacks.size() > 2) grow(sizes.pairs, places * 2 * ffn_dim * fused.element);
     grow(sizes.sums, places * dim * 4);
-    if (!options.copies || options.attention != AttentionCode::Wgmma) continue;
-    for (const ExpertStack& stack : stacks) {
-      const RoutingShape routing = {static_cast<int>(rows), experts->spec.used,
-                                    experts->spec.count};
-      const ExpertsShape shape = experts_shape(fused, *experts, stack);
-      const int64_t bytes = expanded_bytes(shape, routing);
-      if (expands_experts(shape, routing) && bytes <= kMostExpandedExperts) {
-        grow(sizes.expanded, bytes);
-      }
-    }
+    // Where kernels read rows in the order of places, those of gate and up lie in the memory of the
+    // sums, and those of down in the memory of the pairs or of the gated rows.
+    if (options.attention != AttentionCode::Wgmma) continue;
+    constexpr RowOrder kLargest = RowOrder::PlacedHalves;
+    grow(sizes.sums, PlacedLayout(places, dim).bytes(kLargest));
+    grow(sizes.pairs, PlacedLayout(places, ffn_dim).bytes(kLargest));
+    grow(sizes.gated, PlacedLayout(places, ffn_dim).bytes(RowOrder::Placed));
+    const RoutingShape routing = {static_cast<int>(rows), experts->spec.used, experts->spec.count};
+    grow(sizes.tiles, placed_tiles(routing) * int64_t{sizeof(PlacedTile)});
   }
   return sizes;
 }

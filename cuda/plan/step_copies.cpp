@@ -26,7 +26,7 @@ bool StepPlanner::reads_in_place(size_t op) const {
   const std::vector<ExpertStack> stacks = fused_.stacks(experts);
   return std::all_of(stacks.begin(), stacks.end(), [&](const ExpertStack& stack) {
     const ExpertsShape shape = experts_shape(fused_, experts, stack);
-    const ExpertsNeed need = {setting_.reproducible, true, setting_.expanded_experts};
+    const ExpertsNeed need = {.reproducible = setting_.reproducible, .in_place = true};
     return find_experts(shape, routing, setting_.gpu, need) != nullptr;
   });
 }

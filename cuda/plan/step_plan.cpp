@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cuda/kernels/tiles/odd_columns.h"
 #include "cuda/plan/experts_shape.h"
 #include "cuda/plan/step_planner.h"
 #include "engine/base/error.h"
@@ -184,10 +185,17 @@ void StepPlanner::add(const FusedExperts& op) {
   if (cached) emit(CacheEntry{shared ? host_.copied : 1, shared}, false);
   const size_t first = plan_.entries.size();
   const ExpertsKernel* before = nullptr;  // the kernel of the product before
+  // Gate and up write placed rows of 16 bits where down reads them.
+  if (!apart && gate.kernel->placed && down.kernel->placed &&
+      placed_order(down.shape.format) == RowOrder::Placed) {
+    gate.shape.out_order = RowOrder::Placed;
+  }
+  std::optional<PlaceRowsEntry> placed;  // the last one
   for (ExpertsEntry& product : products) {
     product.slots = cached;
     product.shape.chosen_early = before && before->after_choice && product.kernel->after_choice;
     if (apart && &product == &down) emit(ExpertsGateEntry(), false);
+    if (product.kernel->placed) place_rows(product, gate, placed);
     emit(product, dependent_);
     before = product.kernel;
   }
@@ -200,13 +208,30 @@ void StepPlanner::add(const FusedExperts& op) {
   plan_.waits = true;
 }
 
+// Emits what brings the product's rows into the order of places, unless the kernel ahead does.
+void StepPlanner::place_rows(ExpertsEntry& product, const ExpertsEntry& gate,
+                             std::optional<PlaceRowsEntry>& last) {
+  using Kind = BufferName::Kind;
+  const ExpertsShape& shape = product.shape;
+  if (shape.by_place && gate.shape.out_order == RowOrder::Placed) return;
+  PlaceRowsEntry rows = {product.in, {}, shape.ins, shape.by_place, shape.format};
+  rows.out.kind = shape.by_place ? Kind::ExpertsPairs : Kind::ExpertsSums;
+  product.in = rows.out;
+  // Up may read the rows of gate.
+  const bool known = last && last->by_place == rows.by_place &&
+                     placed_order(last->format) == placed_order(rows.format) &&
+                     odd_columns(last->format) == odd_columns(rows.format);
+  if (!known) emit(rows, dependent_);
+  last = rows;
+}
+
 // The products of all stacks, without their edges. The last one is that of down.
 std::vector<ExpertsEntry> StepPlanner::expert_products(const FusedExperts& op,
                                                        bool in_place) const {
   using Kind = BufferName::Kind;
   const std::vector<ExpertStack> stacks = fused_.stacks(op);
   const RoutingShape routing = {kind_.rows, op.spec.used, op.spec.count};
-  const ExpertsNeed need = {setting_.reproducible, in_place, setting_.expanded_experts};
+  const ExpertsNeed need = {.reproducible = setting_.reproducible, .in_place = in_place};
   const bool apart = stacks.size() > 2;
   std::vector<ExpertsEntry> products;
   for (size_t i = 0; i < stacks.size(); ++i) {

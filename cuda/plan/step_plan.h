@@ -25,8 +25,8 @@ struct BufferName {
     LogitsPart,    // [rows, own rows of the head], in a shard
     Pairs,         // gate and up before the activation
     ExpertsGated,  // [places, ffn_dim]
-    ExpertsPairs,  // [places, 2 * ffn_dim]
-    ExpertsSums,   // [places, dim]
+    ExpertsPairs,  // [places, 2 * ffn_dim]; or down's rows in the order of places
+    ExpertsSums,   // [places, dim]; before: gate's and up's rows in the order of places
   };
   Kind kind = Kind::Act;
   ActId act{};
@@ -187,6 +187,13 @@ struct ExpertsEntry {
   bool routed = false;    // down: after such gate and up
 };
 struct ExpertsGateEntry {};
+// Copies rows to where a kernel of experts reads them in the order of places.
+struct PlaceRowsEntry {
+  BufferName in, out;
+  int64_t cols;
+  bool by_place;
+  DType format;  // of the weights that read them
+};
 struct CombineEntry {};
 
 using EntryKind =
@@ -194,8 +201,8 @@ using EntryKind =
                  BiasEntry, PostNormEntry, CapEntry, GatherEntry, RowGateEntry, QkNormEntry,
                  RopeAppendEntry, AttentionEntry, DeltaEntry, ShortConvEntry, GatedActEntry,
                  GatedPartEntry, SumOfNormsEntry, ExchangeEntry, RouteEntry, SortChoicesEntry,
-                 ExpertsEntry, ExpertsGateEntry, CombineEntry, CopyEntry, AwaitEntry, HostEntry,
-                 CacheEntry, HostExpertsEntry>;
+                 ExpertsEntry, ExpertsGateEntry, PlaceRowsEntry, CombineEntry, CopyEntry,
+                 AwaitEntry, HostEntry, CacheEntry, HostExpertsEntry>;
 
 struct StepEntry {
   size_t op;               // index into FusedProgram::ops
@@ -228,12 +235,11 @@ struct StepKind {
 struct PlanSetting {
   Gpu gpu;
   AttentionCode attention = AttentionCode::Plain;
-  bool dependent = false;        // launches of decode are dependent
-  bool clusters = false;         // decode attention uses clusters of blocks
-  bool reproducible = false;     // kernels do not depend on the number of rows
-  bool copies = false;           // quantized matrices have 16-bit copies
-  int64_t expanded_bytes = 0;    // memory for 16-bit rows of a quantized matrix
-  int64_t expanded_experts = 0;  // memory for the 16-bit weights of a stack of experts
+  bool dependent = false;      // launches of decode are dependent
+  bool clusters = false;       // decode attention uses clusters of blocks
+  bool reproducible = false;   // kernels do not depend on the number of rows
+  bool copies = false;         // quantized matrices have 16-bit copies
+  int64_t expanded_bytes = 0;  // memory for 16-bit rows of a quantized matrix
   // One bound per op on the magnitude of its gated results, or of the values that attention reads;
   // 0: unknown. From the weights (LoadedOp::bound) or assumed_bounds().
   std::vector<float> bounds;

@@ -68,6 +68,8 @@ class StepPlanner {
   bool next_takes_prepared(ActId from) const;
 
   std::vector<ExpertsEntry> expert_products(const FusedExperts& op, bool in_place) const;
+  void place_rows(ExpertsEntry& product, const ExpertsEntry& gate,
+                  std::optional<PlaceRowsEntry>& last);
   bool routes_inside(const FusedExperts& op, const ExpertsEntry& gate,
                      const ExpertsEntry& down) const;
 

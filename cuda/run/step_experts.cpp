@@ -1,5 +1,6 @@
 // Routed experts of a step: their launches, with pointers filled in.
 #include "cuda/kernels/pointwise/pointwise.h"
+#include "cuda/kernels/tiles/odd_columns.h"
 #include "cuda/run/launchers.h"
 #include "cuda/run/step_ops.h"
 
@@ -8,9 +9,10 @@ namespace skald::cuda {
 Routing StepOps::routing(const Step& step, const StepEntry& entry) const {
   const ExpertsSpec& spec = op<FusedExperts>(entry).spec;
   const StepMemory::Experts& lists = memory_.experts;
-  return {{step.rows, spec.used, spec.count}, lists.chosen.as<int32_t>(),
-          lists.weights.as<float>(),          lists.places.as<int32_t>(),
-          lists.row_of.as<int32_t>(),         lists.begins.as<int32_t>()};
+  int32_t* const begins = lists.begins.as<int32_t>();
+  return {{step.rows, spec.used, spec.count}, lists.chosen.as<int32_t>(), lists.weights.as<float>(),
+          lists.places.as<int32_t>(),         lists.row_of.as<int32_t>(), begins,
+          lists.tiles.as<PlacedTile>(),       begins + spec.count + 1};
 }
 
 RouteLaunch StepOps::route_launch(const Step& step, const StepEntry& entry) const {
@@ -60,7 +62,6 @@ void StepOps::launch(const Step& step, const StepEntry& entry, const ExpertsEntr
   launch.out = address(step, experts.out, floats ? DType::F32 : p_.fused.type);
   launch.routing = routing(step, entry);
   launch.multiprocessors = setting_.gpu.multiprocessors;
-  launch.expanded = memory_.experts.expanded.as<void>();
   launch.results = memory_.experts.sums.as<float>();
   launch.tickets = memory_.experts.tickets.as<unsigned>();
   if (experts.kernel->signals) {
@@ -102,6 +103,20 @@ void StepOps::launch(const Step& step, const StepEntry& entry, const ExpertsGate
                memory_.experts.gated.as<void>(), step.rows * experts.spec.used, ffn_dim,
                experts.spec.activation},
               stream_);
+}
+
+void StepOps::launch(const Step& step, const StepEntry& entry, const PlaceRowsEntry& rows) {
+  PlaceRowsLaunch launch = {};
+  launch.type = p_.fused.type;
+  launch.in = address(step, rows.in, p_.fused.type);
+  launch.cols = rows.cols;
+  launch.by_place = rows.by_place;
+  launch.order = placed_order(rows.format);
+  launch.odd = odd_columns(rows.format);
+  launch.out = address(step, rows.out, p_.fused.type);
+  launch.routing = routing(step, entry);
+  launch.dependent = entry.dependent;
+  launch_place_rows(launch, stream_);
 }
 
 void StepOps::launch(const Step& step, const StepEntry& entry, const CombineEntry&) {

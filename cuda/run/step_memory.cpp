@@ -31,13 +31,13 @@ StepMemory::StepMemory(const Sizes& sizes, Stream stream)
               DeviceMemory(sizes.experts.choices, kChoices),
               DeviceMemory(sizes.experts.choices, kChoices),
               DeviceMemory(sizes.experts.begins, kChoices),
+              DeviceMemory(sizes.experts.tiles, kChoices),
               DeviceMemory(sizes.experts.tickets, kChoices),
               DeviceMemory(sizes.experts.slots, kChoices),
               DeviceMemory(sizes.experts.moves, kChoices),
               DeviceMemory(sizes.experts.gated, kActivations),
               DeviceMemory(sizes.experts.pairs, kActivations),
-              DeviceMemory(sizes.experts.sums, kActivations),
-              DeviceMemory(sizes.experts.expanded, kActivations)},
+              DeviceMemory(sizes.experts.sums, kActivations)},
       delta_factors(sizes.delta_factors, kActivations),
       logits_part(sizes.logits_part, "logits") {
   // A tile may have more rows than the step. Products multiply those rows as well, so the workspace

@@ -29,9 +29,9 @@ struct StepMemory {
   } attention;
 
   struct Experts {
-    DeviceMemory logits, sent, chosen, weights, places, row_of, begins, tickets, slots, moves;
+    DeviceMemory logits, sent, chosen, weights, places, row_of, begins, tiles, tickets, slots,
+        moves;
     DeviceMemory gated, pairs, sums;  // [places, ...]
-    DeviceMemory expanded;            // ExpertsLaunch::expanded
   } experts;
 
   DeviceMemory delta_factors;  // DeltaLaunch::factors

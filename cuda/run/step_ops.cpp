@@ -26,7 +26,6 @@ PlanSetting plan_setting(const StepOps::Parts& parts, const StepOps::Setting& se
   result.reproducible = setting.reproducible;
   result.copies = parts.sizes.copies > 0;
   result.expanded_bytes = parts.sizes.expanded;
-  result.expanded_experts = parts.sizes.experts.expanded;
   result.placement = parts.sizes.placement;
   result.host = setting.host;
   for (const LoadedOp& op : parts.loaded.ops()) result.bounds.push_back(op.bound);

@@ -108,6 +108,7 @@ class StepOps {
   void launch(const Step& step, const StepEntry& entry, const SortChoicesEntry& sort);
   void launch(const Step& step, const StepEntry& entry, const ExpertsEntry& experts);
   void launch(const Step& step, const StepEntry& entry, const ExpertsGateEntry& gate);
+  void launch(const Step& step, const StepEntry& entry, const PlaceRowsEntry& rows);
   void launch(const Step& step, const StepEntry& entry, const CombineEntry& combine);
   void launch(const Step&, const StepEntry&, const CopyEntry& copy) { p_.copies.copy(copy.op); }
   void launch(const Step&, const StepEntry& entry, const AwaitEntry&) {

@@ -5,7 +5,9 @@
 #include <cmath>
 #include <cstring>
 
+#include "cuda/kernels/experts/placed_rows.h"
 #include "cuda/kernels/pointwise/pointwise.h"
+#include "cuda/kernels/tiles/odd_columns.h"
 #include "cuda/plan/sizes.h"
 #include "cuda/plan/tile_pack.h"
 #include "cuda/run/launchers.h"
@@ -126,11 +128,27 @@ struct Layer {
            (has_results(kernel, routing) || has_sums(kernel, routing));
   }
 
-  void multiply(const ExpertsKernel& kernel, ExpertsLaunch launch) const {
-    if (kernel.expands) {
-      launch.expanded = buffers.poisoned(expanded_bytes(launch, launch.routing)).data;
+  // The order of down's rows if gate and up write it.
+  RowOrder gated_order(const ExpertsKernel& kernel) const {
+    const bool placed = kernel.placed && !c.apart && placed_order(c.type) == RowOrder::Placed;
+    return placed ? RowOrder::Placed : RowOrder::Plain;
+  }
+
+  void multiply(const ExpertsKernel& kernel, ExpertsLaunch launch, std::string& problem) const {
+    TestBuffer placed;
+    const bool by_kernel = launch.by_place && gated_order(kernel) == RowOrder::Placed;
+    if (kernel.placed && !by_kernel) {
+      const RowOrder order = placed_order(launch.format);
+      placed = buffers.poisoned(PlacedLayout(launch.routing.choices(), launch.ins).bytes(order));
+      launch_place_rows({launch.type, launch.in, launch.ins, launch.by_place, order,
+                         odd_columns(launch.format), placed.data, launch.routing, false},
+                        test.stream);
+      launch.in = placed.data;
     }
     cuda::launch(kernel, launch, test.stream);
+    if (!placed.data) return;
+    SKALD_CUDA(cudaStreamSynchronize(test.stream));
+    if (!buffers.intact(placed)) problem = "placed rows lie beyond their buffer";
   }
 
   // True if the product of gate and up can route the row.
@@ -174,11 +192,15 @@ struct Layer {
       launch_sort_choices(routing, false, test.stream);
     }
 
-    const TestBuffer gated = buffers.poisoned(places * c.ffn_dim * element);
+    const RowOrder order = gated_order(kernel);
+    const TestBuffer gated =
+        buffers.poisoned(order == RowOrder::Placed ? PlacedLayout(places, c.ffn_dim).bytes(order)
+                                                   : places * c.ffn_dim * element);
     const TestBuffer own_tickets = buffers.holding(std::vector<int32_t>(2));
     ExpertsLaunch first = gate_launch();
     first.tickets = reinterpret_cast<unsigned*>(own_tickets.data);
     first.in = normed.data;
+    first.out_order = order;
     if (routes) {
       first.route = &route;
       first.sent = reinterpret_cast<uint32_t*>(sent.data);
@@ -197,14 +219,14 @@ struct Layer {
       second.bias = floats(data.up_bias);
       first.out = pairs.data;
       second.out = pairs.data + c.ffn_dim * element;
-      multiply(kernel, first);
-      multiply(kernel, second);
+      multiply(kernel, first, problem);
+      multiply(kernel, second, problem);
       launch_gate({type, pairs.data, false, nullptr, gated.data, static_cast<int>(places),
                    c.ffn_dim, c.spec.activation},
                   test.stream);
     } else {
       first.out = gated.data;
-      multiply(kernel, first);
+      multiply(kernel, first, problem);
     }
 
     ExpertsLaunch last = down_launch(false);
@@ -240,7 +262,7 @@ struct Layer {
                std::string& problem) const {
     const TestBuffer sums = buffers.poisoned(last.routing.choices() * c.dim * 4);
     last.out = sums.data;
-    multiply(kernel, last);
+    multiply(kernel, last, problem);
     const float* factors = data.expert_scale.empty() ? nullptr : holding_floats(data.expert_scale);
     CombineLaunch launch = {reinterpret_cast<float*>(sums.data),
                             reinterpret_cast<float*>(x.data),
@@ -292,7 +314,7 @@ struct Layer {
     summed.results = reinterpret_cast<float*>(results.data);
     summed.tickets = reinterpret_cast<unsigned*>(tickets.data);
     summed.out = x.data;
-    if (!known) multiply(kernel, summed);
+    if (!known) multiply(kernel, summed, problem);
     // With a block for each group of rows, and with so few blocks that they use tickets; the choice
     // is complete.
     for (const int multiprocessors : {test.gpu.multiprocessors, 2}) {
@@ -300,7 +322,7 @@ struct Layer {
       summed.multiprocessors = multiprocessors;
       summed.chosen_early = true;
       summed.out = once.data;
-      multiply(kernel, summed);
+      multiply(kernel, summed, problem);
       SKALD_CUDA(cudaStreamSynchronize(test.stream));
       if (buffers.bytes_of(once) != buffers.bytes_of(x)) problem = "its sum gave other bits";
       if (!buffers.intact(once)) problem = "its sum wrote beyond its output";
@@ -311,7 +333,7 @@ struct Layer {
     if (takes(kernel, alone, alone.routing)) {
       const TestBuffer by_itself = buffers.poisoned(c.dim * 4);
       alone.out = by_itself.data;
-      multiply(kernel, alone);
+      multiply(kernel, alone, problem);
       check_alone(by_itself, x, problem);
     }
     if (!buffers.intact(results)) problem = "its sum wrote beyond its results";
@@ -332,7 +354,9 @@ void test_kernel(const Layer& layer, const ExpertsKernel& kernel, bool routes,
   const int64_t choices = int64_t{c.rows} * c.spec.used;
   const auto list = [&](int64_t count) { return buffers.poisoned(count * 4); };
   const TestBuffer chosen = list(choices), weights = list(choices), places = list(choices),
-                   row_of = list(choices), begins = list(c.spec.count + 1);
+                   row_of = list(choices), begins = list(c.spec.count + 2);
+  const TestBuffer tiles = buffers.poisoned(placed_tiles({c.rows, c.spec.used, c.spec.count}) *
+                                            int64_t{sizeof(PlacedTile)});
   const auto ints = [](const TestBuffer& buffer) {
     return reinterpret_cast<int32_t*>(buffer.data);
   };
@@ -341,7 +365,9 @@ void test_kernel(const Layer& layer, const ExpertsKernel& kernel, bool routes,
                            reinterpret_cast<float*>(weights.data),
                            ints(places),
                            ints(row_of),
-                           ints(begins)};
+                           ints(begins),
+                           reinterpret_cast<PlacedTile*>(tiles.data),
+                           ints(begins) + c.spec.count + 1};
   if (!layer.takes(kernel, routing) || (routes && !layer.routes(kernel, routing))) return;
   std::string problem;
   const TestBuffer x = layer.run(kernel, routing, routes, buffers.holding(layer.data.x), problem);
@@ -349,17 +375,16 @@ void test_kernel(const Layer& layer, const ExpertsKernel& kernel, bool routes,
   const std::vector<std::byte> bytes = buffers.bytes_of(chosen);
   std::memcpy(got.data(), bytes.data(), bytes.size());
   if (got != layer.data.chosen) problem = "it chose other experts";
-  for (const TestBuffer& buffer : {chosen, weights, places, row_of, begins}) {
+  for (const TestBuffer& buffer : {chosen, weights, places, row_of, begins, tiles}) {
     if (!buffers.intact(buffer)) problem = "it wrote beyond a list of choices";
   }
   const std::vector<float> result = selftest::decode(DType::F32, buffers.bytes_of(x));
   const ExpertsShape gate = layer.gate_launch();
-  const ExpertsNeed need = {false, false, expanded_bytes(gate, routing)};
   const selftest::Expected& expected = layer.data.expected;
   report.add(selftest::Sort::Experts, c,
              {routes ? concat(kernel.name, ", router") : std::string(kernel.name), c.type,
               expected.error(result), expected.bound,
-              &select_experts(gate, routing, layer.test.gpu, need) == &kernel, problem});
+              &select_experts(gate, routing, layer.test.gpu, {}) == &kernel, problem});
 }
 
 }  // namespace

@@ -63,6 +63,29 @@ __device__ inline uint32_t address_in(const void* shared, int rank) {
   return there;
 }
 
+// Arrives at a barrier of block `rank`. Does nothing below sm_90.
+__device__ inline void barrier_arrive_in(uint64_t* barrier, int rank) {
+#if __CUDA_ARCH__ >= 900
+  random_delay();
+  asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(address_in(barrier, rank))
+               : "memory");
+#endif
+}
+
+// bulk_copy() to the same place in the blocks of the cluster that `blocks` has a bit for. In each
+// of them its own barrier counts the bytes. Does nothing below sm_90.
+__device__ inline void bulk_copy_to(unsigned blocks, void* shared, const void* global,
+                                    uint32_t bytes, uint64_t* barrier, uint64_t policy) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster"
+      ".L2::cache_hint [%0], [%1], %2, [%3], %4, %5;" ::"r"(shared_address(shared)),
+      "l"(global), "r"(bytes), "r"(shared_address(barrier)), "h"(static_cast<uint16_t>(blocks)),
+      "l"(policy)
+      : "memory");
+#endif
+}
+
 // Stores a word from a register to the place of `here` in block `rank`. That block's `barrier`
 // counts the bytes. Does nothing below sm_90.
 __device__ inline void send_word(uint64_t* here, uint64_t word, uint64_t* barrier, int rank) {

@@ -46,4 +46,25 @@ __device__ inline float activate_briefly(float x, Activation activation) {
   return __fdividef(x, 1 + __expf(-y));
 }
 
+// gated() to the precision of 16 bits, without a branch: code that is repeated for many results
+// stays short.
+class BriefGate {
+ public:
+  __device__ explicit BriefGate(Activation activation) {
+    if (activation == Activation::GeluTanh) linear_ = 1.5957691f, cubic_ = 0.07135482f;
+    if (activation == Activation::ClampedSwiglu) {
+      linear_ = kSwigluSlope, limit_ = kSwigluLimit, more_ = 1;
+    }
+  }
+  __device__ float operator()(float gate, float up) const {
+    gate = gate > limit_ ? limit_ : gate;  // NaN stays
+    up = up > limit_ ? limit_ : up < -limit_ ? -limit_ : up;
+    const float y = gate * fmaf(cubic_ * gate, gate, linear_);
+    return __fdividef(gate, 1 + __expf(-y)) * (up + more_);
+  }
+
+ private:
+  float linear_ = 1, cubic_ = 0, limit_ = __builtin_huge_valf(), more_ = 0;
+};
+
 }  // namespace skald::cuda

@@ -23,12 +23,18 @@ struct RoutingShape {
   int rows, used, count;  // rows of the step; experts of a row; all experts
   int choices() const { return rows * used; }
 };
+// Places of one expert that a block multiplies together.
+struct PlacedTile {
+  int32_t expert, first, places, unused;
+};
 struct Routing : RoutingShape {
-  int32_t* chosen;  // [rows, used], in the order of their numbers
-  float* weights;   // [rows, used]
-  int32_t* places;  // [rows, used]
-  int32_t* row_of;  // [rows * used], of each place
-  int32_t* begins;  // [count + 1], an expert's first place
+  int32_t* chosen;      // [rows, used], in the order of their numbers
+  float* weights;       // [rows, used]
+  int32_t* places;      // [rows, used]
+  int32_t* row_of;      // [rows * used], of each place
+  int32_t* begins;      // [count + 1], an expert's first place
+  PlacedTile* tiles;    // written by place_rows
+  int32_t* tile_count;  // how many these are
 };
 
 inline constexpr int kMostExperts = 1024;  // of a layer
@@ -79,6 +85,28 @@ struct CombineLaunch {
 };
 void launch_combine(const CombineLaunch& launch, Stream stream);
 
+// The order of rows in memory: plain rows, or placed_rows.h's. PlacedHalves: f16 for weights of a
+// block format.
+enum class RowOrder : uint8_t { Plain, Placed, PlacedHalves };
+// The order in which kernels that read placed rows want them.
+inline RowOrder placed_order(DType format) {
+  return block_elems(format) > 1 ? RowOrder::PlacedHalves : RowOrder::Placed;
+}
+
+// Copies rows of 16-bit activations to the layout of placed_rows.h, and lists the tiles of places.
+struct PlaceRowsLaunch {
+  DType type;       // F16 or BF16, of in
+  const void* in;   // [rows, cols], or [places, cols]
+  int64_t cols;     // a multiple of 32
+  bool by_place;    // `in` has a row per place
+  RowOrder order;   // of out
+  float odd;        // PlacedHalves: the weights' kOddColumns
+  void* out;        // PlacedLayout::bytes()
+  Routing routing;  // tiles and tile_count are written
+  bool dependent;
+};
+void launch_place_rows(const PlaceRowsLaunch& launch, Stream stream);
+
 // out[place] = W[expert] · in, of all places.
 struct ExpertsShape {
   DType type;    // type of in and out: F16, BF16 or F32
@@ -88,6 +116,7 @@ struct ExpertsShape {
   int64_t out_stride;  // numbers from one row of out to the next
   Epilogue epilogue;   // Store, Floats or Gated; with `sums` AddTo or Floats
   Activation activation;
+  RowOrder out_order = RowOrder::Plain;  // Plain or Placed: Gated, of kernels that read placed rows
   // by_place, one row: the kernel also adds up the row's experts. out = scale * the sum of weight *
   // result, in the order of the choices; AddTo adds that to out, the residual stream.
   bool sums = false;
@@ -111,7 +140,6 @@ struct ExpertsLaunch : ExpertsShape {
   void* out;
   Routing routing;
   int multiprocessors;  // kernels for one row and experts_few have a block on each
-  void* expanded;       // room for all experts' weights in 16 bits; for a kernel that expands
   float* results;       // experts_row that sums: [places, outs], scratch
   // This launch's own integers, zero before and after: experts_row that sums has
   // row_sum_tickets(outs) of them, gemv_q_experts_sm90 one.
@@ -149,12 +177,10 @@ bool gemv_q_experts_routes(const ExpertsShape& gate, const RoutingShape& routing
 bool supports_experts_many(const ExpertsShape& shape, const RoutingShape& routing);
 void launch_experts_many(const ExpertsLaunch& launch, Stream stream);
 
-// Like launch_experts_many(), for 128 places, with warpgroup products. Supports the same shapes.
+// Like launch_experts_many(), for up to 160 places, with warpgroup products. `in` has rows in the
+// order of places, and their tiles are listed (PlaceRowsLaunch). Supports the same shapes.
 void launch_experts_many_sm90(const ExpertsLaunch& launch, Stream stream);
 void launch_experts_many_q_sm90(const ExpertsLaunch& launch, Stream stream);  // block formats
-
-// Converts all weights of a block format to bf16 first, then as launch_experts_many_sm90().
-bool supports_experts_expanded(const ExpertsShape& shape, const RoutingShape& routing);
 
 // Any type, any format, any size, any GPU; the reference. It does not sum.
 bool supports_experts_plain(const ExpertsShape& shape, const RoutingShape& routing);

@@ -40,10 +40,6 @@ bool gemv_q_experts_routes(const ExpertsShape& gate, const RoutingShape& routing
          gate.ins % 4 == 0 && takes_half_multiprocessor(one_row_product(gate, routing));
 }
 
-bool supports_experts_expanded(const ExpertsShape& a, const RoutingShape&) {
-  return block_elems(a.format) > 1 && suits_parts(a) && !a.sums;
-}
-
 bool supports_experts_many(const ExpertsShape& a, const RoutingShape&) {
   return suits_parts(a) && !a.sums;
 }

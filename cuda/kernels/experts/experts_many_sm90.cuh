@@ -1,88 +1,268 @@
 // Shared by the two kernels of experts_many_sm90, for 16-bit weights (experts_many_sm90.cu) and for
-// block formats (experts_many_q_sm90.cu): the threads of a block, the ring that one warpgroup fills
-// while two multiply, and the epilogue.
+// block formats (experts_many_q_sm90.cu): the items of a block, its threads, the rings' positions,
+// and the epilogue.
+//
+// An item is 128 weight rows of one expert and a tile of its places. Two blocks are a cluster: they
+// stay on their multiprocessors and take every n-th pair of items, which have the same places and
+// neighbouring weight rows. Each block fetches half of the activations for both, since the L2 cache
+// cannot deliver all of them twice. Two warpgroups multiply 64 weight rows each. The warps of a
+// third fetch into rings in shared memory, across the borders of items, so that the next item's
+// data arrive during the epilogue of this one.
 #pragma once
 
+#include "cuda/kernels/device/cluster.cuh"
 #include "cuda/kernels/device/launch.cuh"
-#include "cuda/kernels/device/wgmma.cuh"
-#include "cuda/kernels/experts/experts_tile.cuh"
+#include "cuda/kernels/device/wgmma_wide.cuh"
 #include "cuda/kernels/experts/experts_weights.cuh"
+#include "cuda/kernels/experts/placed_rows.h"
 
 namespace skald::cuda {
 
 inline constexpr int kManyGroups = 2;  // multiplying warpgroups; one more fetches
 inline constexpr int kManyMultiplying = kManyGroups * 128, kManyThreads = kManyMultiplying + 128;
-inline constexpr int kManyPlaces = 128;  // places of a block
-inline constexpr int kManyCols = 64;     // columns of a slot
-inline constexpr int kManyRowBytes = kManyCols * 2;
-// Floats from one place's sums to the next place's: padded so that no two lanes use one bank.
-template <int kRows>
-inline constexpr int kManySumsRow = kRows + 4;
-// The ring's slots begin at a multiple of 1024 bytes of dynamic shared memory.
-constexpr int many_shared_bytes(int slots, int slot_bytes) { return slots * slot_bytes + 1024; }
+inline constexpr int kManyWarps = kManyMultiplying / 32;
+inline constexpr int kManyRows = kManyGroups * 64;  // weight rows of an item
+inline constexpr int kManyCluster = 2;              // blocks, which share activations
+inline constexpr int kManySlotBytes = kMostTilePlaces * kPlacedRowBytes;  // of activations
+static_assert(kManySlotBytes % 1024 == 0);
+inline constexpr int kManySharedBytes = 227 * 1024;  // that a block of sm_90 may have
+inline constexpr int kManyAlign = 1024;              // of slots, for the products' swizzle
 
 #if SKALD_HAS_WGMMA
 
-inline constexpr int kManyLag = 2;  // slots in flight before the oldest must have arrived
+inline constexpr int kManyRegisters = 232, kFetchRegisters = 40;  // of a thread
 
 __device__ inline char* many_shared(char* dynamic) {
-  return dynamic + (1024 - shared_address(dynamic) % 1024) % 1024;
+  return dynamic + (kManyAlign - shared_address(dynamic) % kManyAlign) % kManyAlign;
 }
 
-// All threads of the block call it, and synchronize before they use the barriers.
+// A position in a ring, and the parity of the barrier phase that fills the slot.
 template <int kSlots>
-__device__ inline void init_many_slots(uint64_t* full, uint64_t* empty) {
-  if (threadIdx.x == 0) {
-    for (int i = 0; i < kSlots; ++i) {
-      barrier_init(&full[i], 128);
-      barrier_init(&empty[i], kManyMultiplying / 32);
+struct RingAt {
+  int slot = 0;
+  unsigned parity = 0;
+  __device__ void advance() {
+    if (++slot == kSlots) slot = 0, parity ^= 1;
+  }
+};
+
+struct ManyItem {
+  PlacedTile tile;
+  int row;   // first weight row; may lie beyond the matrix
+  int base;  // the place of the window's first row, a multiple of kPlacedGroup
+
+  // Places from `base` to the tile's last one.
+  __device__ int window() const { return tile.first + tile.places - base; }
+  // The places that are fetched, and those that with_places() finds for them.
+  __device__ int rows() const {
+    return (window() + kPlacedGroup - 1) / kPlacedGroup * kPlacedGroup;
+  }
+  __device__ int padded_rows() const { return (window() + 31) / 32 * 32; }
+};
+
+// A block's items. The tile of the next item is read ahead.
+class ManyItems {
+ public:
+  __device__ explicit ManyItems(const ExpertsLaunch& a)
+      : a_(a),
+        row_pairs_(static_cast<int>((a.outs + kPairRows - 1) / kPairRows)),
+        count_(__ldcg(a.routing.tile_count) * row_pairs_),
+        at_(static_cast<int>(blockIdx.x) / kManyCluster) {
+    read();
+  }
+  __device__ bool done() const { return at_ >= count_; }
+  __device__ ManyItem take() {
+    const int rank = static_cast<int>(blockIdx.x) % kManyCluster;
+    const ManyItem item = {next_, at_ % row_pairs_ * kPairRows + rank * kManyRows,
+                           next_.first / kPlacedGroup * kPlacedGroup};
+    at_ += static_cast<int>(gridDim.x) / kManyCluster;
+    read();
+    return item;
+  }
+
+ private:
+  __device__ void read() {
+    if (done()) return;
+    const auto* from = reinterpret_cast<const int4*>(a_.routing.tiles) + at_ / row_pairs_;
+    const int4 four = __ldcg(from);
+    next_ = {four.x, four.y, four.z, four.w};
+  }
+
+  static constexpr int kPairRows = kManyCluster * kManyRows;
+  const ExpertsLaunch& a_;
+  int row_pairs_, count_, at_;  // in pairs of items
+  PlacedTile next_ = {};
+};
+
+template <int kPlaces>
+struct Places {};
+// Calls fn with the smallest number of places that has an instance and holds the window.
+template <class Fn>
+__device__ inline void with_places(int window, const Fn& fn) {
+  static_assert(kMostTilePlaces == 160);
+  if (window <= 32) return fn(Places<32>());
+  if (window <= 64) return fn(Places<64>());
+  if (window <= 96) return fn(Places<96>());
+  if (window <= 128) return fn(Places<128>());
+  fn(Places<160>());
+}
+
+// Starts the copies of this block's half of 64 columns of a window's activations, for both blocks;
+// `count` times, for the following columns too. One lane calls it.
+__device__ inline void copy_window(const PlacedLayout& layout, const ExpertsLaunch& a,
+                                   const ManyItem& item, int block, int count, char* slot,
+                                   uint64_t* full) {
+  constexpr unsigned kBoth = (1u << kManyCluster) - 1;
+  const int rank = static_cast<int>(blockIdx.x) % kManyCluster, rows = item.rows();
+  const int half = (rows / kPlacedGroup + 1) / 2 * kPlacedGroup;
+  const int first = rank ? half : 0, own = rank ? rows - half : half;
+  const uint64_t policy = evict_normal_policy();
+  barrier_expect_bytes(full, count * rows * kPlacedRowBytes);
+  if (own == 0) return;
+  const char* from = static_cast<const char*>(a.in) +
+                     (block * layout.places + item.base + first) * kPlacedRowBytes;
+  char* to = slot + first * kPlacedRowBytes;
+  for (int i = 0; i < count; ++i) {
+    bulk_copy_to(kBoth, to, from, own * kPlacedRowBytes, full, policy);
+    from += layout.places * kPlacedRowBytes;
+    to += item.padded_rows() * kPlacedRowBytes;
+  }
+}
+// A multiplying warp has read a slot of activations; both blocks want to know.
+inline constexpr int kManyReleases = kManyCluster * kManyWarps;
+__device__ inline void release_window(uint64_t* empty) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  if (lane < kManyCluster) barrier_arrive_in(empty, lane);
+}
+// All threads of both blocks call it before the first copy, and at the end: no block may leave
+// while the other one writes to it.
+__device__ inline void meet_cluster() {
+  cluster_arrive();
+  cluster_wait();
+}
+
+// The sums of a warp's 16 weight rows: lane 4 g + c has rows g and g + 8, and of each 8 places of
+// the window 2 c and 2 c + 1.
+template <int kPlaces>
+struct ManySums {
+  float d[kPlaces / 2];
+
+  // Waits for all products. The compiler must not move the epilogue's first instructions ahead of
+  // the wait: then it has copies of the sums, too few registers, and lets no two products overlap.
+  __device__ void finish() {
+    wgmma_wait<0>();
+#pragma unroll
+    for (float& sum : d) asm volatile("" : "+f"(sum)::"memory");
+  }
+};
+
+// The epilogue of a multiplying warp. 32 places at a time, the sums of its 16 weight rows go
+// through shared memory, so that the code which stores them is short: unrolled for all registers it
+// did not fit the instruction cache, and took a quarter of the kernel's time.
+inline constexpr int kStagePlaces = 32, kStageRow = tiles::kRows + 4;  // floats; no bank twice
+inline constexpr int kStageBytes = kManyWarps * kStagePlaces * kStageRow * 4;
+
+// Results are multiplied by a factor of each place and of each of the lane's two weight rows.
+struct NoFactors {
+  __device__ float of_lane(int) const { return 1; }  // of place 32 set + lane
+  __device__ float of_row(int) const { return 1; }
+};
+
+// Weight rows alternate gate and up; a lane has a place.
+template <class T>
+__device__ inline void store_gated(const ExpertsLaunch& a, const ManyItem& item, int first,
+                                   const float* stage, float factor) {
+  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
+  const int64_t row = item.row + warp * tiles::kRows;  // the warp's first
+  const int place = first + lane;
+  if (place < item.tile.first - item.base || place >= item.window() || row >= a.outs) return;
+  const BriefGate gate(a.activation);
+  const float* const bias = a.bias ? a.bias + item.tile.expert * a.outs + row : nullptr;
+  const auto* const from = reinterpret_cast<const float4*>(stage + lane * kStageRow);
+  uint32_t pairs[tiles::kRows / 4];
+#pragma unroll
+  for (int i = 0; i < tiles::kRows / 4; ++i) {
+    float4 x = from[i];
+    x.x *= factor, x.y *= factor, x.z *= factor, x.w *= factor;
+    if (bias) {
+      x.x += bias[i * 4], x.y += bias[i * 4 + 1], x.z += bias[i * 4 + 2], x.w += bias[i * 4 + 3];
+    }
+    pairs[i] = pack(T(), gate(x.x, x.y), gate(x.z, x.w));
+  }
+  char* const out = static_cast<char*>(a.out);
+  const int64_t at = item.base + place, col = row / 2;
+  const int64_t offset =
+      a.out_order == RowOrder::Placed
+          ? PlacedLayout(a.routing.rows * a.routing.used, a.outs / 2).offset(at, col / 8)
+          : (at * a.out_stride + col) * 2;
+  *reinterpret_cast<uint4*>(out + offset) = {pairs[0], pairs[1], pairs[2], pairs[3]};
+}
+
+// A result for each weight row; four lanes have a place.
+template <class T>
+__device__ inline void store_rows(const ExpertsLaunch& a, const ManyItem& item, int first,
+                                  const float* stage, float factor) {
+  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
+  const int64_t row = item.row + warp * tiles::kRows + lane % 4 * 4;
+#pragma unroll
+  for (int i = 0; i < kStagePlaces / 8; ++i) {
+    const int own = i * 8 + lane / 4, place = first + own;
+    const float by = __shfl_sync(~0u, factor, own);
+    if (place < item.tile.first - item.base || place >= item.window() || row >= a.outs) continue;
+    float4 x = *reinterpret_cast<const float4*>(stage + own * kStageRow + lane % 4 * 4);
+    x.x *= by, x.y *= by, x.z *= by, x.w *= by;
+    if (a.bias) {
+      const float* const bias = a.bias + item.tile.expert * a.outs + row;
+      x.x += bias[0], x.y += bias[1], x.z += bias[2], x.w += bias[3];
+    }
+    const int64_t at = (item.base + place) * a.out_stride + row;
+    if (a.epilogue == Epilogue::Floats) {
+      *reinterpret_cast<float4*>(static_cast<float*>(a.out) + at) = x;
+    } else {
+      *reinterpret_cast<uint2*>(static_cast<T*>(a.out) + at) = {pack(T(), x.x, x.y),
+                                                                pack(T(), x.z, x.w)};
     }
   }
 }
 
-// The loop of the fetching warpgroup. copy(item, slot) starts a thread's copies of an item,
-// kManyCols columns of both operands, into a slot of the ring.
-template <int kSlots, class Copy>
-__device__ inline void fetch_many(int items, uint64_t* full, uint64_t* empty, const Copy& copy) {
-  for (int item = 0; item < items + kManyLag; ++item) {
-    if (item < items) {
-      const int slot = item % kSlots;
-      if (item >= kSlots) barrier_wait(&empty[slot], (item / kSlots - 1) & 1);
-      copy(item, slot);
+template <class T, int kPlaces, class Factors>
+__device__ inline void store_many(const ExpertsLaunch& a, const ManyItem& item, float* stages,
+                                  const ManySums<kPlaces>& sums, const Factors& factors) {
+  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
+  float* const stage = stages + warp * kStagePlaces * kStageRow;
+  float* const own = stage + lane % 4 * 2 * kStageRow + lane / 4;
+#pragma unroll 1
+  for (int set = 0; set < kPlaces / kStagePlaces; ++set) {
+    float factor = 1;
+#pragma unroll
+    for (int constant = 0; constant < kPlaces / kStagePlaces; ++constant) {
+      if (constant != set) continue;
+      factor = factors.of_lane(constant);
+#pragma unroll
+      for (int i = 0; i < kStagePlaces / 2; ++i) {
+        const int place = i / 4 * 8 + i % 2, half = i / 2 % 2;
+        own[place * kStageRow + half * 8] =
+            sums.d[constant * (kStagePlaces / 2) + i] * factors.of_row(half);
+      }
     }
-    commit_copies();
-    if (item >= kManyLag) {
-      wait_for_copies<kManyLag>();
-      fence_for_products();
-      barrier_arrive(&full[(item - kManyLag) % kSlots]);
+    __syncwarp();
+    if (a.epilogue == Epilogue::Gated) {
+      store_gated<T>(a, item, set * kStagePlaces, stage, factor);
+    } else {
+      store_rows<T>(a, item, set * kStagePlaces, stage, factor);
     }
-  }
-}
-
-// The epilogue of the multiplying warpgroups: stores the results of kRows weight rows from `first`
-// on, whose sums lie in shared memory, [places, kManySumsRow<kRows>].
-template <class T, int kRows>
-__device__ inline void store_many(const ExpertsLaunch& a, const ExpertTile& tile, int64_t first,
-                                  const float* sums) {
-  const int step = a.epilogue == Epilogue::Gated ? 2 : 1, each = kRows / step;
-  const int row = static_cast<int>(threadIdx.x) % each * step;
-  if (first + row >= a.outs) return;
-  for (int place = static_cast<int>(threadIdx.x) / each; place < tile.rows;
-       place += kManyMultiplying / each) {
-    const float* sum = sums + place * kManySumsRow<kRows> + row;
-    store_result<T>(a, {tile.expert, tile.first + place, first + row}, sum[0], sum[step - 1]);
+    __syncwarp();
   }
 }
 
 #endif
 
 template <class Kernel>
-void launch_many(Kernel kernel, int rows, int shared_bytes, const ExpertsLaunch& a, Stream stream) {
+void launch_many(Kernel kernel, const ExpertsLaunch& a, Stream stream) {
   SKALD_CUDA(
-      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes));
-  launch_kernel(kernel,
-                {dim3(expert_blocks(a, kManyPlaces, rows)), kManyThreads,
-                 static_cast<size_t>(shared_bytes), a.dependent},
+      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kManySharedBytes));
+  const unsigned blocks = std::max(a.multiprocessors / kManyCluster, 1) * kManyCluster;
+  launch_kernel(kernel, {dim3(blocks), kManyThreads, kManySharedBytes, a.dependent, kManyCluster},
                 stream, a);
 }
 

@@ -122,8 +122,10 @@ struct TilePart {
   __device__ void load(const Rows& rows, int at) {
     const int lane = static_cast<int>(threadIdx.x) % 32;
     const unsigned i = static_cast<unsigned>(min(at, rows.parts - 1));
-    const char* record = rows.group + i / F::kParts * F::kRecordBytes;
-    const int own = static_cast<int>(i % F::kParts);
+    load(rows.group + i / F::kParts * F::kRecordBytes, static_cast<int>(i % F::kParts), lane);
+  }
+  // Part `own` of a record.
+  __device__ void load(const char* record, int own, int lane) {
     part.load(record, own, lane);
     mins.load(record, own, lane);
   }
@@ -154,24 +156,42 @@ struct TilePart {
   }
   // Codes that are integers, times the scale of block b.
   __device__ void products(int unit, int m, int b, uint32_t (&a)[4]) const {
+    if constexpr (kBias == 0) {
+      raw_products(unit, m, b, a);
+    } else {
+      integers(unit, m, a);  // 128 + code in bf16, the upper half of a float
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const float scale = part.scales.row(half) * part.scales.scale(b, half);
+        float less = scale * kBias;
+        if constexpr (F::kHasMin) less = fmaf(part.scales.row_min(half), mins.min(b, half), less);
+#pragma unroll
+        for (int p = 0; p < 2; ++p) {
+          uint32_t& two = a[half + 2 * p];
+          two = pack(Bf16(), fmaf(__uint_as_float(two << 16), scale, -less),
+                     fmaf(__uint_as_float(two & 0xffff0000), scale, -less));
+        }
+      }
+    }
+  }
+  // The same for codes of 8 bits, which have no minimums.
+  __device__ void raw_products(int unit, int m, int b, uint32_t (&a)[4]) const {
     // An integer below 2^23 in the low bits of the float 2^23 makes 2^23 + the integer.
-    constexpr uint32_t kBias = 0x4b000000;
+    constexpr uint32_t kTwo23 = 0x4b000000;
     constexpr float kOdd = F::Codes::kOddScale;
+    static_assert(!F::kHasMin);
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const float scale = part.scales.row(half) * part.scales.scale(b, half);
-      float less = 0;
-      if constexpr (F::kHasMin) less = part.scales.row_min(half) * mins.min(b, half);
       uint32_t pairs[2];
       part.codes.pairs(unit, half, m, pairs[0], pairs[1]);
 #pragma unroll
       for (int p = 0; p < 2; ++p) {
         const float each = p ? kOdd : 1.0f, own = p ? scale / kOdd : scale;
         const float bias = 8388608.0f + F::kOffset * each;
-        const float low = __uint_as_float(__byte_perm(pairs[p], kBias, 0x7610)) - bias;
-        const float high = __uint_as_float(__byte_perm(pairs[p], kBias, 0x7632)) - bias;
-        a[half + 2 * p] = F::kHasMin ? pack(Bf16(), fmaf(low, own, -less), fmaf(high, own, -less))
-                                     : pack(Bf16(), low * own, high * own);
+        const float low = __uint_as_float(__byte_perm(pairs[p], kTwo23, 0x7610)) - bias;
+        const float high = __uint_as_float(__byte_perm(pairs[p], kTwo23, 0x7632)) - bias;
+        a[half + 2 * p] = pack(Bf16(), low * own, high * own);
       }
     }
   }

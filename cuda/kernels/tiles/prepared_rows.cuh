@@ -49,6 +49,17 @@ __device__ inline float quotient_of_powers(float power, float by) {
   return __int_as_float(__float_as_int(power) - __float_as_int(by) + kOne);
 }
 
+// Stores the sum of 32 columns, the i-th of eight, in a row's kRowSumBytes: the nearest f16, and a
+// second f16 for the difference.
+__device__ inline void store_sum(char* sums, float sum, unsigned row, unsigned i) {
+  sum *= kHalfSumUnit;
+  char* to = sums + i * 2;
+  const unsigned first_unit = row / 4 % 2 * 16;
+  const __half next = __float2half_rn(sum);
+  *reinterpret_cast<__half*>(to + first_unit) = next;
+  *reinterpret_cast<__half*>(to + (first_unit ^ 16)) = __float2half_rn(sum - __half2float(next));
+}
+
 // One tile of `tile_rows` activation rows in the workspace: its numbers and its sums.
 struct RowTile {
   char *values, *sums;
@@ -87,15 +98,9 @@ struct RowTile {
     *reinterpret_cast<uint2*>(to + (((unit + 1) ^ row % 8) * 16)) = {pairs[1], pairs[3]};
   }
 
-  // Stores the sum of the 32 columns from `col` on: the nearest f16, and a second f16 for the
-  // difference.
+  // Stores the sum of the 32 columns from `col` on.
   __device__ void put_sum(float sum, unsigned row, unsigned col) const {
-    sum *= kHalfSumUnit;
-    char* to = sums + ((col / 256 * tile_rows + row) * kRowSumBytes + col % 256 / 32 * 2);
-    const unsigned first_unit = row / 4 % 2 * 16;
-    const __half next = __float2half_rn(sum);
-    *reinterpret_cast<__half*>(to + first_unit) = next;
-    *reinterpret_cast<__half*>(to + (first_unit ^ 16)) = __float2half_rn(sum - __half2float(next));
+    store_sum(sums + (col / 256 * tile_rows + row) * kRowSumBytes, sum, row, col % 256 / 32);
   }
   // Stores the sum of the 16 columns from `col` on. Both halves of 32 columns are multiplied by the
   // same minimum, so their two sums may lie where put_sum() stores the f16 and the difference.
