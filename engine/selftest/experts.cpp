@@ -159,6 +159,7 @@ std::vector<ExpertsCase> experts_cases(Extent extent) {
     }
     add({type, {3, 2}, 1056, 2080, 1});
     add({type, {3, 2}, 2080, 1056, 5});
+    add({type, {4, 2}, 544, 352, 300});  // tiles of 160 places, half a block of 64 columns
     // Enough rows for routers by tiles of 64 rows, and not a multiple of 64.
     add({type, {5, 2}, 32, 32, 3100});
     add({type, {200, 8}, 64, 32, 1570});
@@ -185,8 +186,9 @@ std::vector<ExpertsCase> experts_cases(Extent extent) {
       for (const int count : {40, 280}) add({format.type, {count, 5}, 64, 32, 1, Taste::Ties});
       add_biased({format.type, {8, 8}, 256, 1280, 1});
     }
+    add({format.type, {4, 2}, 512, 256, 300});  // tiles of 160 places
     if (format.type == DType::Q4_K || format.type == DType::MXFP4) {
-      add({format.type, {4, 2}, 256, 256, 400});  // several tiles of 128 for each expert
+      add({format.type, {4, 2}, 256, 256, 400});  // several tiles for each expert
     }
     add({format.type, {4, 2}, 256, 256, 5, Taste::Various, true});
     add({format.type, {4, 2}, 256, 256, 50, Taste::Various, true});

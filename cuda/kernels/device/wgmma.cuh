@@ -155,9 +155,6 @@ __device__ inline void wgmma_rows(Half, float (&d)[32], const uint32_t (&a)[4], 
 __device__ inline void wgmma_rows(Half, float (&d)[64], const uint32_t (&a)[4], uint64_t b) {
   SKALD_WGMMA_128("f16", "0");
 }
-__device__ inline void wgmma_rows(Bf16, float (&d)[64], const uint32_t (&a)[4], uint64_t b) {
-  SKALD_WGMMA_128("bf16", "0");
-}
 
 #undef SKALD_WGMMA_SHARED
 #undef SKALD_WGMMA_8

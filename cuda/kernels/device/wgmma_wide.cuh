@@ -32,21 +32,21 @@ namespace skald::cuda {
 #define SKALD_OUTS_64 SKALD_OUTS_32, SKALD_OUT_32(32)
 #define SKALD_OUTS_80 SKALD_OUTS_64, SKALD_OUT_16(64)
 
-// d[64, N] += a[64, 16] · b[N, 16]ᵀ. SKALD_WGMMA_ROWS: a in registers; SKALD_WGMMA_BOTH: both in
-// shared memory. A0 to B are the numbers of the operands behind the sums.
-#define SKALD_WGMMA_ROWS(N, SUMS, A0, A1, A2, A3, B)                                  \
-  __device__ inline void wgmma_rows(Half, float (&d)[SUMS], const uint32_t (&a)[4], uint64_t b) { \
-    asm volatile("wgmma.mma_async.sync.aligned.m64n" #N "k16.f32.f16.f16 {" SKALD_REGS_##SUMS   \
-                 "}, {%" #A0 ", %" #A1 ", %" #A2 ", %" #A3 "}, %" #B ", 1, 1, 1, 0;"              \
-                 : SKALD_OUTS_##SUMS                                                              \
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));                           \
+// d[64, N] += a[64, 16] · b[N, 16]ᵀ. SKALD_WGMMA_ROWS: a in registers, f16; SKALD_WGMMA_BOTH: both
+// in shared memory. A0 to B are the numbers of the operands behind the sums.
+#define SKALD_WGMMA(TYPE, N, SUMS, OPERANDS, ...)                                          \
+  asm volatile("wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." TYPE "." TYPE             \
+               " {" SKALD_REGS_##SUMS "}, " OPERANDS ";" : SKALD_OUTS_##SUMS : __VA_ARGS__)
+#define SKALD_WGMMA_ROWS(N, SUMS, A0, A1, A2, A3, B)                                       \
+  __device__ inline void wgmma_rows(Half, float (&d)[SUMS], const uint32_t (&a)[4],        \
+                                    uint64_t b) {                                          \
+    SKALD_WGMMA("f16", N, SUMS,                                                            \
+                "{%" #A0 ", %" #A1 ", %" #A2 ", %" #A3 "}, %" #B ", 1, 1, 1, 0",           \
+                "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));                       \
   }
-#define SKALD_WGMMA_BOTH(TYPE, NAME, N, SUMS, A, B)                                                     \
-  __device__ inline void wgmma_add(TYPE, float (&d)[SUMS], uint64_t a, uint64_t b) {                    \
-    asm volatile("wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." NAME "." NAME " {" SKALD_REGS_##SUMS \
-                 "}, %" #A ", %" #B ", 1, 1, 1, 0, 0;"                                                  \
-                 : SKALD_OUTS_##SUMS                                                                    \
-                 : "l"(a), "l"(b));                                                                     \
+#define SKALD_WGMMA_BOTH(NUMBER, TYPE, N, SUMS, A, B)                                      \
+  __device__ inline void wgmma_add(NUMBER, float (&d)[SUMS], uint64_t a, uint64_t b) {     \
+    SKALD_WGMMA(TYPE, N, SUMS, "%" #A ", %" #B ", 1, 1, 1, 0, 0", "l"(a), "l"(b));         \
   }
 
 SKALD_WGMMA_ROWS(96, 48, 48, 49, 50, 51, 52)
@@ -63,6 +63,7 @@ SKALD_WGMMA_BOTH(Bf16, "bf16", 128, 64, 64, 65)
 SKALD_WGMMA_BOTH(Bf16, "bf16", 160, 80, 80, 81)
 // clang-format on
 
+#undef SKALD_WGMMA
 #undef SKALD_WGMMA_ROWS
 #undef SKALD_WGMMA_BOTH
 #undef SKALD_REGS_8

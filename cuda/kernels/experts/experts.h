@@ -178,7 +178,9 @@ bool supports_experts_many(const ExpertsShape& shape, const RoutingShape& routin
 void launch_experts_many(const ExpertsLaunch& launch, Stream stream);
 
 // Like launch_experts_many(), for up to 160 places, with warpgroup products. `in` has rows in the
-// order of places, and their tiles are listed (PlaceRowsLaunch). Supports the same shapes.
+// order of places, and their tiles are listed (PlaceRowsLaunch). Weight rows are whole groups
+// of 16.
+bool supports_experts_many_sm90(const ExpertsShape& shape, const RoutingShape& routing);
 void launch_experts_many_sm90(const ExpertsLaunch& launch, Stream stream);
 void launch_experts_many_q_sm90(const ExpertsLaunch& launch, Stream stream);  // block formats
 

@@ -44,6 +44,10 @@ bool supports_experts_many(const ExpertsShape& a, const RoutingShape&) {
   return suits_parts(a) && !a.sums;
 }
 
+bool supports_experts_many_sm90(const ExpertsShape& a, const RoutingShape&) {
+  return suits_parts(a) && !a.sums && a.outs % tiles::kRows == 0 && a.out_stride % 8 == 0;
+}
+
 bool supports_experts_plain(const ExpertsShape& a, const RoutingShape&) { return !a.sums; }
 
 }  // namespace skald::cuda

@@ -53,8 +53,8 @@ struct ManyRings {
   }
 };
 
-// The blocks of 64 columns that a slot has of so many places. With few of them slots of one block
-// would be used up before the next arrive.
+// The blocks of 64 columns in a slot, for so many places. With few places a block is multiplied
+// sooner than the next ones arrive, so that slots have several.
 SKALD_HD constexpr int slot_blocks(int places) {
   return places <= kMostTilePlaces / 4 ? 4 : places <= kMostTilePlaces / 2 ? 2 : 1;
 }
@@ -137,8 +137,8 @@ __device__ void multiply(const ExpertsLaunch& a, const ManyRings<F>& rings, Many
     const char* const slot = rings.weights + at.weights.slot * Rings::kWeightBytes;
     const char* const mine = slot + warp * Rings::kGroupBytes;
     barrier_wait(&rings.weights_full[at.weights.slot], at.weights.parity);
-    // After the last part is loaded. The product with the slot's sums, in the first unit, has
-    // ended.
+    // Call it when the last part is in registers; the product with the slot's sums, in the first
+    // unit, has ended by then.
     const auto release_weights = [&] {
       __syncwarp();
       if (lane == 0) barrier_arrive(&rings.weights_empty[at.weights.slot]);
@@ -228,7 +228,7 @@ struct ManyFactors {
 
 #endif
 
-template <class F, class T>
+template <class F>
 __global__ void __launch_bounds__(kManyThreads, 1)
     experts_many_q_sm90(__grid_constant__ const ExpertsLaunch a) {
 #if SKALD_HAS_WGMMA
@@ -252,7 +252,7 @@ __global__ void __launch_bounds__(kManyThreads, 1)
         const ManyFactors<F, kPlaces> factors(a, item);
         ManySums<kPlaces> sums;
         multiply(a, rings, at, sums);
-        store_many<T>(a, item, rings.stages, sums, factors);
+        store_many<Bf16>(a, item, rings.stages, sums, factors);
       });
     }
   }
@@ -264,7 +264,7 @@ __global__ void __launch_bounds__(kManyThreads, 1)
 
 void launch_experts_many_q_sm90(const ExpertsLaunch& a, Stream stream) {
   tiles::dispatch(a.format, [&](auto format) {
-    launch_many(experts_many_q_sm90<decltype(format), Bf16>, a, stream);
+    launch_many(experts_many_q_sm90<decltype(format)>, a, stream);
   });
 }
 

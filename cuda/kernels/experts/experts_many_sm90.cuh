@@ -4,10 +4,10 @@
 //
 // An item is 128 weight rows of one expert and a tile of its places. Two blocks are a cluster: they
 // stay on their multiprocessors and take every n-th pair of items, which have the same places and
-// neighbouring weight rows. Each block fetches half of the activations for both, since the L2 cache
-// cannot deliver all of them twice. Two warpgroups multiply 64 weight rows each. The warps of a
-// third fetch into rings in shared memory, across the borders of items, so that the next item's
-// data arrive during the epilogue of this one.
+// neighbouring weight rows. Each block fetches half of the activations for both, which spares the
+// L2 cache. Two warpgroups multiply 64 weight rows each. The warps of a third fetch into rings in
+// shared memory, across the borders of items, so that the next item's data arrive during the
+// epilogue of this one.
 #pragma once
 
 #include "cuda/kernels/device/cluster.cuh"
@@ -107,8 +107,8 @@ __device__ inline void with_places(int window, const Fn& fn) {
   fn(Places<160>());
 }
 
-// Starts the copies of this block's half of 64 columns of a window's activations, for both blocks;
-// `count` times, for the following columns too. One lane calls it.
+// Starts the copies of `count` blocks of 64 columns of a window's activations. This block copies
+// half of the places, to both blocks of the cluster. One lane calls it.
 __device__ inline void copy_window(const PlacedLayout& layout, const ExpertsLaunch& a,
                                    const ManyItem& item, int block, int count, char* slot,
                                    uint64_t* full) {
@@ -168,7 +168,7 @@ struct NoFactors {
   __device__ float of_row(int) const { return 1; }
 };
 
-// Weight rows alternate gate and up; a lane has a place.
+// Stores gated results: weight rows alternate gate and up. A lane has a place.
 template <class T>
 __device__ inline void store_gated(const ExpertsLaunch& a, const ManyItem& item, int first,
                                    const float* stage, float factor) {
@@ -198,7 +198,7 @@ __device__ inline void store_gated(const ExpertsLaunch& a, const ManyItem& item,
   *reinterpret_cast<uint4*>(out + offset) = {pairs[0], pairs[1], pairs[2], pairs[3]};
 }
 
-// A result for each weight row; four lanes have a place.
+// Stores a result of each weight row; four lanes have a place.
 template <class T>
 __device__ inline void store_rows(const ExpertsLaunch& a, const ManyItem& item, int first,
                                   const float* stage, float factor) {
@@ -225,6 +225,7 @@ __device__ inline void store_rows(const ExpertsLaunch& a, const ManyItem& item, 
   }
 }
 
+// Stores the results of the warp's 16 weight rows, as T or as floats.
 template <class T, int kPlaces, class Factors>
 __device__ inline void store_many(const ExpertsLaunch& a, const ManyItem& item, float* stages,
                                   const ManySums<kPlaces>& sums, const Factors& factors) {

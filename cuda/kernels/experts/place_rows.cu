@@ -1,5 +1,7 @@
 // place_rows: copies rows of activations to their places, and lists the tiles of places. The floor
 // is the memory's speed: each place is written once; rows are read from the L2 cache.
+#include <type_traits>
+
 #include "cuda/kernels/device/launch.cuh"
 #include "cuda/kernels/device/math.cuh"
 #include "cuda/kernels/experts/placed_rows.h"
@@ -71,8 +73,9 @@ struct LaneCols {
   __device__ void load(const char* row, int64_t col, int64_t cols) {
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
-      units[i] = col + i * 8 < cols ? __ldg(reinterpret_cast<const uint4*>(row + (col + i * 8) * 2))
-                                    : uint4{};
+      units[i] = col + i * 8 < cols
+                     ? __ldcg(reinterpret_cast<const uint4*>(row + (col + i * 8) * 2))
+                     : uint4{};
     }
   }
   template <class T>
@@ -83,36 +86,47 @@ struct LaneCols {
   }
 };
 
-// Calls fn(col, columns) for the lane's columns of a row. The loads of a set come first, so that
-// they are under way together.
-template <class Fn>
-__device__ inline void each_sixteen(const char* row, const PlacedLayout& layout, int64_t cols,
-                                    const Fn& fn) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  const int64_t end = layout.blocks * kPlacedCols;
-  for (int64_t base = 0; base < end; base += kSets * 32 * kCols) {
-    LaneCols sets[kSets];
+// A warp's part of a row, of which a lane has some sixteens. All loads are under way together.
+struct RowPart {
+  static constexpr int kWarpCols = kSets * 32 * kCols;
+  LaneCols sets[kSets];
+
+  __device__ void load(const char* row, int64_t base, int64_t cols) {
 #pragma unroll
-    for (int i = 0; i < kSets; ++i) sets[i].load(row, base + (i * 32 + lane) * kCols, cols);
+    for (int i = 0; i < kSets; ++i) sets[i].load(row, col_of(base, i), cols);
+  }
+  // Calls fn(col, columns). The whole warp takes part, also beyond `end`, since fn may exchange
+  // numbers.
+  template <class Fn>
+  __device__ void each(int64_t base, int64_t end, const Fn& fn) const {
 #pragma unroll
     for (int i = 0; i < kSets; ++i) {
-      // The whole warp calls fn, which exchanges numbers.
-      if (base + i * 32 * kCols < end) fn(base + (i * 32 + lane) * kCols, sets[i]);
+      if (base + i * 32 * kCols < end) fn(col_of(base, i), sets[i]);
     }
   }
-}
+
+ private:
+  __device__ static int64_t col_of(int64_t base, int set) {
+    return base + (set * 32 + static_cast<int>(threadIdx.x) % 32) * kCols;
+  }
+};
 
 // Stores a row as it is.
 __device__ inline void place_plain(const PlaceRowsLaunch& a, const PlacedLayout& layout,
                                    const char* row, int place) {
   char* const to = static_cast<char*>(a.out);
-  each_sixteen(row, layout, a.cols, [&](int64_t col, const LaneCols& x) {
-    if (col >= layout.blocks * kPlacedCols) return;
+  const int64_t end = layout.blocks * kPlacedCols;
+  for (int64_t base = 0; base < end; base += RowPart::kWarpCols) {
+    RowPart part;
+    part.load(row, base, a.cols);
+    part.each(base, end, [&](int64_t col, const LaneCols& x) {
+      if (col >= end) return;
 #pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      *reinterpret_cast<uint4*>(to + layout.offset(place, col / 8 + i)) = x.units[i];
-    }
-  });
+      for (int i = 0; i < 2; ++i) {
+        *reinterpret_cast<uint4*>(to + layout.offset(place, col / 8 + i)) = x.units[i];
+      }
+    });
+  }
 }
 
 // Stores a row in f16, times a power of two, with the sums of 32 columns.
@@ -121,33 +135,41 @@ __device__ void place_halves(const PlaceRowsLaunch& a, const PlacedLayout& layou
                              int place) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   char* const to = static_cast<char*>(a.out);
+  const int64_t end = layout.blocks * kPlacedCols;
+  RowPart part;  // short rows stay in registers
   float most = 0;
-  each_sixteen(row, layout, a.cols, [&](int64_t, const LaneCols& x) {
-    float numbers[kCols];
-    x.floats<T>(numbers);
+  for (int64_t base = 0; base < end; base += RowPart::kWarpCols) {
+    part.load(row, base, a.cols);
+    part.each(base, end, [&](int64_t, const LaneCols& x) {
+      float numbers[kCols];
+      x.floats<T>(numbers);
 #pragma unroll
-    for (const float number : numbers) most = fmaxf(most, fabsf(number));
-  });
+      for (const float number : numbers) most = fmaxf(most, fabsf(number));
+    });
+  }
   for (int offset = 16; offset > 0; offset /= 2) {
     most = fmaxf(most, __shfl_xor_sync(~0u, most, offset));
   }
   const RowScale scale(most);
-  each_sixteen(row, layout, a.cols, [&](int64_t col, const LaneCols& x) {
-    float numbers[kCols];
-    x.floats<T>(numbers);
-    const Sixteen halves(numbers, scale.up, a.odd);
-    const uint32_t(&pairs)[8] = halves.pairs;
-    float sum = halves.sum(a.odd);
-    sum += __shfl_xor_sync(~0u, sum, 1);  // of 32 columns
-    if (col >= layout.blocks * kPlacedCols) return;
-    *reinterpret_cast<uint4*>(to + layout.offset(place, col / 8)) = {pairs[0], pairs[2], pairs[4],
-                                                                     pairs[6]};
-    *reinterpret_cast<uint4*>(to + layout.offset(place, col / 8 + 1)) = {pairs[1], pairs[3],
-                                                                         pairs[5], pairs[7]};
-    if (lane % 2) return;
-    store_sum(to + layout.sums_of(place, col / kPlacedSumCols), sum, place,
-              static_cast<int>(col % kPlacedSumCols / 32));
-  });
+  for (int64_t base = 0; base < end; base += RowPart::kWarpCols) {
+    if (end > RowPart::kWarpCols) part.load(row, base, a.cols);
+    part.each(base, end, [&](int64_t col, const LaneCols& x) {
+      float numbers[kCols];
+      x.floats<T>(numbers);
+      const Sixteen halves(numbers, scale.up, a.odd);
+      const uint32_t(&pairs)[8] = halves.pairs;
+      float sum = halves.sum(a.odd);
+      sum += __shfl_xor_sync(~0u, sum, 1);  // of 32 columns
+      if (col >= end) return;
+      *reinterpret_cast<uint4*>(to + layout.offset(place, col / 8)) = {pairs[0], pairs[2], pairs[4],
+                                                                       pairs[6]};
+      *reinterpret_cast<uint4*>(to + layout.offset(place, col / 8 + 1)) = {pairs[1], pairs[3],
+                                                                           pairs[5], pairs[7]};
+      if (lane % 2) return;
+      store_sum(to + layout.sums_of(place, col / kPlacedSumCols), sum, place,
+                static_cast<int>(col % kPlacedSumCols / 32));
+    });
+  }
   // Sums of 32 columns beyond the row are zeros, too.
   const int64_t stored = layout.blocks * 2, all = layout.sum_blocks * 8;
   if (stored + lane < all) {
@@ -157,8 +179,10 @@ __device__ void place_halves(const PlaceRowsLaunch& a, const PlacedLayout& layou
   if (lane == 0) reinterpret_cast<float*>(to + layout.scales)[place] = scale.down;
 }
 
-// A warp places a row.
-__global__ void __launch_bounds__(kThreads) place_rows(__grid_constant__ const PlaceRowsLaunch a) {
+// A warp places a row. T: the type of numbers that become halves, or void.
+template <class T>
+__global__ void __launch_bounds__(kThreads, 4)
+    place_rows(__grid_constant__ const PlaceRowsLaunch a) {
   let_next_kernel_start();
   wait_for_kernel_ahead();
   if (blockIdx.x == 0) return list_tiles(a.routing);
@@ -167,16 +191,13 @@ __global__ void __launch_bounds__(kThreads) place_rows(__grid_constant__ const P
       (static_cast<int>(blockIdx.x) - 1) * kWarps + static_cast<int>(threadIdx.x) / 32;
   if (place >= choices) return;
   const PlacedLayout layout(choices, a.cols);
-  const int64_t row = a.by_place            ? place
-                      : a.routing.rows == 1 ? 0
-                                            : __ldcg(a.routing.row_of + place);
+  int64_t row = place;
+  if (!a.by_place) row = a.routing.rows == 1 ? 0 : __ldcg(a.routing.row_of + place);
   const char* const from = static_cast<const char*>(a.in) + row * a.cols * 2;
-  if (a.order == RowOrder::Placed) {
+  if constexpr (std::is_void_v<T>) {
     place_plain(a, layout, from, place);
-  } else if (a.type == DType::F16) {
-    place_halves<Half>(a, layout, from, place);
   } else {
-    place_halves<Bf16>(a, layout, from, place);
+    place_halves<T>(a, layout, from, place);
   }
 }
 
@@ -185,7 +206,10 @@ __global__ void __launch_bounds__(kThreads) place_rows(__grid_constant__ const P
 void launch_place_rows(const PlaceRowsLaunch& a, Stream stream) {
   check(a.cols % 32 == 0, "rows have whole sums of columns");
   const unsigned blocks = (a.routing.choices() + kWarps - 1) / kWarps + 1;
-  launch_kernel(place_rows, {dim3(blocks), kThreads, 0, a.dependent}, stream, a);
+  const auto kernel = a.order == RowOrder::Placed ? place_rows<void>
+                      : a.type == DType::F16      ? place_rows<Half>
+                                                  : place_rows<Bf16>;
+  launch_kernel(kernel, {dim3(blocks), kThreads, 0, a.dependent}, stream, a);
 }
 
 }  // namespace skald::cuda
