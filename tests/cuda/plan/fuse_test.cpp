@@ -421,7 +421,12 @@ TEST_CASE("the list of kernels names those of each family's own ops") {
             "ffn_gate_inp ffn_gate_exps ffn_up_exps ffn_down_exps "
             "8 of 128 x ([1536, 2048], [2048, 768]): route + experts_row + "
             "experts_row (sum)\n"));
-  CHECK(has(kernels(experts, 512), "route + sort_choices + experts_many_sm90 + combine\n"));
+  CHECK(has(kernels(experts, 512),
+            "route + sort_choices + place_rows + experts_many_sm90 + combine\n"));
+  // Block formats of down want rows of their own, which gate and up cannot write.
+  CHECK(has(kernels(shape_model("qwen3-30b-a3b", "q4_0"), 512),
+            "sort_choices + place_rows + experts_many_sm90 + place_rows + experts_many_sm90 + "
+            "combine\n"));
   // Quantized experts of one row: gate and up route the row, unless a shared expert reads the norm.
   CHECK(has(kernels(shape_model("qwen3-30b-a3b", "q4_k_m"), 1),
             "[2048, 768] Q4_K): router in gemv_q_experts_sm90 + gemv_q_experts_sm90 (sum)\n"));
