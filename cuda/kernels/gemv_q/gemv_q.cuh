@@ -32,6 +32,7 @@ struct Sets {
   float* partials;  // [layout.sets, warp, kPartials]
   int* sequence;    // [kGroupsAhead] group numbers from the producer
   uint64_t *ready, *drained;
+  uint64_t* known;  // of chosen experts: passed when the producer has found them
 };
 
 // The bias of a weight row of chosen experts, and where its result goes. The choice is complete.
@@ -84,6 +85,7 @@ __device__ void finish(const LinearLaunch& a, const Layout& layout, const Sets& 
     if (own == kNoMore) {
       const int group = sets.sequence[i % kGroupsAhead];
       if (group == kNoMore) return;
+      if (!knows_biases && i == 0) barrier_wait(sets.known, 0);  // has passed
       begin(group);
     }
     const float* set = sets.partials + turn.slot * layout.set_floats + weight_row * 4;
@@ -131,6 +133,7 @@ struct GemvQShared {
 };
 // The same with what chosen experts need.
 struct GemvQExpertsShared : GemvQShared {
+  uint64_t known;
   ChosenMatrix experts[kMostChosen];
   RouterSums router;
 };
@@ -260,6 +263,9 @@ __device__ __forceinline__ void run_gemv_q(const LinearLaunch& a, const Layout& 
       barrier_init(&own.drained[i], 32);
     }
     if (i < layout.turns) barrier_init(&own.staged[i], kGemvQStagers);
+    if constexpr (kExperts) {
+      if (i == 0) barrier_init(&own.known, 32);
+    }
   });
   clear_ends(layout, shared);
   __syncthreads();
@@ -273,6 +279,7 @@ __device__ __forceinline__ void run_gemv_q(const LinearLaunch& a, const Layout& 
     const ChosenMatrix* experts = nullptr;
     if constexpr (kExperts) {
       find_experts(a, own.experts);
+      barrier_arrive(&own.known);
       experts = own.experts;
     }
     if (elect_lane()) {
@@ -280,13 +287,14 @@ __device__ __forceinline__ void run_gemv_q(const LinearLaunch& a, const Layout& 
     }
     return;
   }
-  const Sets sets = {reinterpret_cast<float*>(shared + layout.partials_at), own.sequence, own.ready,
-                     own.drained};
+  Sets sets = {reinterpret_cast<float*>(shared + layout.partials_at), own.sequence, own.ready,
+               own.drained, nullptr};
   if (threadIdx.x >= kFirstFinisher) {
     wait_for_kernel_ahead();
     const ChosenMatrix* experts = nullptr;
     if constexpr (kExperts) {
       experts = own.experts;
+      sets.known = &own.known;
       if (writes_choice) {
         receive_choice(a.router, false, [&](const auto& choice) {
           choice.store(a.router.spec, a.router.chosen, a.router.weights);
