@@ -10,6 +10,8 @@
 // epilogue of this one.
 #pragma once
 
+#include <type_traits>
+
 #include "cuda/kernels/device/cluster.cuh"
 #include "cuda/kernels/device/launch.cuh"
 #include "cuda/kernels/device/wgmma_wide.cuh"
@@ -168,6 +170,14 @@ struct NoFactors {
   __device__ float of_row(int) const { return 1; }
 };
 
+// Two results in the launch's type. from_float() keeps f16 from overflowing, pack() does not.
+template <class T>
+__device__ inline uint32_t pack_results(float low, float high) {
+  if constexpr (std::is_same_v<T, Bf16>) return pack(T(), low, high);
+  const Pack<T, 2> two = {{from_float<T>(low), from_float<T>(high)}};
+  return *reinterpret_cast<const uint32_t*>(&two);
+}
+
 // Stores gated results: weight rows alternate gate and up. A lane has a place.
 template <class T>
 __device__ inline void store_gated(const ExpertsLaunch& a, const ManyItem& item, int first,
@@ -187,7 +197,7 @@ __device__ inline void store_gated(const ExpertsLaunch& a, const ManyItem& item,
     if (bias) {
       x.x += bias[i * 4], x.y += bias[i * 4 + 1], x.z += bias[i * 4 + 2], x.w += bias[i * 4 + 3];
     }
-    pairs[i] = pack(T(), gate(x.x, x.y), gate(x.z, x.w));
+    pairs[i] = pack_results<T>(gate(x.x, x.y), gate(x.z, x.w));
   }
   char* const out = static_cast<char*>(a.out);
   const int64_t at = item.base + place, col = row / 2;
@@ -219,8 +229,8 @@ __device__ inline void store_rows(const ExpertsLaunch& a, const ManyItem& item, 
     if (a.epilogue == Epilogue::Floats) {
       *reinterpret_cast<float4*>(static_cast<float*>(a.out) + at) = x;
     } else {
-      *reinterpret_cast<uint2*>(static_cast<T*>(a.out) + at) = {pack(T(), x.x, x.y),
-                                                                pack(T(), x.z, x.w)};
+      *reinterpret_cast<uint2*>(static_cast<T*>(a.out) + at) = {pack_results<T>(x.x, x.y),
+                                                                pack_results<T>(x.z, x.w)};
     }
   }
 }
