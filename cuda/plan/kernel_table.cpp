@@ -1,7 +1,6 @@
 #include "cuda/plan/kernel_table.h"
 
 #include <algorithm>
-#include <iterator>
 
 #include "engine/base/error.h"
 #include "engine/quant/dtype.h"
@@ -45,7 +44,8 @@ const AttentionKernel& select_attention(AttentionCode code, const AttentionSpec&
 
 const ExpertsKernel* find_experts(const ExpertsShape& shape, const RoutingShape& routing,
                                   const Gpu& gpu, const ExpertsNeed& need) {
-  const bool wgmma = runs_on(KernelCode::Sm90a, gpu.compute_capability);
+  const bool wgmma = !need.in_place && runs_on(KernelCode::Sm90a, gpu.compute_capability) &&
+                     supports_experts_many_sm90(shape, routing);
   for (const ExpertsKernel& kernel : kExpertsKernels) {
     if (!runs_on(kernel.code, gpu.compute_capability) || !kernel.supports(shape, routing)) continue;
     if (!kernel.any_rows && need.reproducible) continue;

@@ -149,8 +149,9 @@ struct ExpertsKernel {
   std::string_view name;
   KernelCode code;
   bool (*supports)(const ExpertsShape&, const RoutingShape&);
-  // The kernel is for so many rows of a step, or places of an expert on average, at most; the last
-  // number is for GPUs with warpgroup products. 0: no bound.
+  // A step suits the kernel if it has at most so many rows, or experts have at most so many places
+  // on average. most_places_sm90a, if not 0, is the bound where experts_many_sm90 could take more:
+  // that kernel is faster from there on. All 0: no bound.
   int most_rows = 0, most_places = 0, most_places_sm90a = 0;
   bool any_rows = false;  // a row's result does not depend on the number of rows
   bool placed = false;    // reads rows in the order of places (placed_rows.h)

@@ -72,14 +72,21 @@ ExpertSizes expert_sizes(const FusedProgram& fused, const SizeOptions& options) 
     grow(sizes.gated, places * ffn_dim * fused.element);
     if (stacks.size() > 2) grow(sizes.pairs, places * 2 * ffn_dim * fused.element);
     grow(sizes.sums, places * dim * 4);
-    // Where kernels read rows in the order of places, those of gate and up lie in the memory of the
-    // sums, and those of down in the memory of the pairs or of the gated rows.
+    // Wgmma: the GPU runs sm_90a code, as experts_many_sm90 needs. Rows that it reads in the order
+    // of places lie in the memory of the sums (gate and up), and in that of the pairs (down),
+    // unless gate and up write them to the memory of the gated rows.
     if (options.attention != AttentionCode::Wgmma) continue;
+    const RoutingShape routing = {static_cast<int>(rows), experts->spec.used, experts->spec.count};
+    const bool fed =
+        stacks.size() == 2 &&
+        std::all_of(stacks.begin(), stacks.end(), [&](const ExpertStack& stack) {
+          return placed_order(stack.format) == RowOrder::Placed &&
+                 supports_experts_many_sm90(experts_shape(fused, *experts, stack), routing);
+        });
     constexpr RowOrder kLargest = RowOrder::PlacedHalves;
     grow(sizes.sums, PlacedLayout(places, dim).bytes(kLargest));
-    grow(sizes.pairs, PlacedLayout(places, ffn_dim).bytes(kLargest));
+    if (!fed) grow(sizes.pairs, PlacedLayout(places, ffn_dim).bytes(kLargest));
     grow(sizes.gated, PlacedLayout(places, ffn_dim).bytes(RowOrder::Placed));
-    const RoutingShape routing = {static_cast<int>(rows), experts->spec.used, experts->spec.count};
     grow(sizes.tiles, placed_tiles(routing) * int64_t{sizeof(PlacedTile)});
   }
   return sizes;

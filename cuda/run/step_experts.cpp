@@ -106,8 +106,8 @@ void StepOps::launch(const Step& step, const StepEntry& entry, const ExpertsGate
 }
 
 void StepOps::launch(const Step& step, const StepEntry& entry, const PlaceRowsEntry& rows) {
+  check(memory_.experts.tiles.bytes() > 0, "there is room for tiles where kernels read them");
   PlaceRowsLaunch launch = {};
-  launch.type = p_.fused.type;
   launch.in = address(step, rows.in, p_.fused.type);
   launch.cols = rows.cols;
   launch.by_place = rows.by_place;

@@ -140,8 +140,8 @@ struct Layer {
     if (kernel.placed && !by_kernel) {
       const RowOrder order = placed_order(launch.format);
       placed = buffers.poisoned(PlacedLayout(launch.routing.choices(), launch.ins).bytes(order));
-      launch_place_rows({launch.type, launch.in, launch.ins, launch.by_place, order,
-                         odd_columns(launch.format), placed.data, launch.routing, false},
+      launch_place_rows({launch.in, launch.ins, launch.by_place, order, odd_columns(launch.format),
+                         placed.data, launch.routing, false},
                         test.stream);
       launch.in = placed.data;
     }

@@ -46,8 +46,8 @@ __device__ inline float activate_briefly(float x, Activation activation) {
   return __fdividef(x, 1 + __expf(-y));
 }
 
-// gated() to the precision of 16 bits, without a branch: code that is repeated for many results
-// stays short.
+// gated() of finite numbers to the precision of 16 bits, without a branch: code that is repeated
+// for many results stays short.
 class BriefGate {
  public:
   __device__ explicit BriefGate(Activation activation) {

@@ -1,6 +1,6 @@
 // Warpgroup products with 32 to 160 columns of the output, for kernels that choose the number at
-// run time. Rules and layouts are those of wgmma.cuh; all operands in shared memory have rows along
-// the sum's 16 columns.
+// run time. Rules and layouts are those of wgmma.cuh. Operands in shared memory are [rows, 16],
+// with rows along the output.
 #pragma once
 
 #include "cuda/kernels/device/wgmma.cuh"

@@ -21,7 +21,7 @@ namespace skald::cuda {
 
 struct RoutingShape {
   int rows, used, count;  // rows of the step; experts of a row; all experts
-  int choices() const { return rows * used; }
+  SKALD_HD int choices() const { return rows * used; }
 };
 // Places of one expert that a block multiplies together.
 struct PlacedTile {
@@ -95,8 +95,7 @@ inline RowOrder placed_order(DType format) {
 
 // Copies rows of 16-bit activations to the layout of placed_rows.h, and lists the tiles of places.
 struct PlaceRowsLaunch {
-  DType type;       // F16 or BF16, of in
-  const void* in;   // [rows, cols], or [places, cols]
+  const void* in;   // [rows, cols], or [places, cols]; of BF16 for PlacedHalves
   int64_t cols;     // a multiple of 32
   bool by_place;    // `in` has a row per place
   RowOrder order;   // of out
@@ -116,7 +115,8 @@ struct ExpertsShape {
   int64_t out_stride;  // numbers from one row of out to the next
   Epilogue epilogue;   // Store, Floats or Gated; with `sums` AddTo or Floats
   Activation activation;
-  RowOrder out_order = RowOrder::Plain;  // Plain or Placed: Gated, of kernels that read placed rows
+  // Placed: gated rows are stored as in PlacedLayout. Only experts_many_sm90 does so.
+  RowOrder out_order = RowOrder::Plain;
   // by_place, one row: the kernel also adds up the row's experts. out = scale * the sum of weight *
   // result, in the order of the choices; AddTo adds that to out, the residual stream.
   bool sums = false;
@@ -134,12 +134,13 @@ struct ExpertsLaunch : ExpertsShape {
   const void* cached;
   const int32_t* slots;
   const float* bias;  // [count, outs] or nullptr, in the order of the weight's rows
-  const void* in;     // [rows, ins], or [places, ins]
+  const void* in;     // [rows, ins], or [places, ins]; for experts_many_sm90 a PlacedLayout
   // Store: [places, outs]; Floats: float; Gated: [places, outs / 2]. May be columns of a wider
   // matrix. With `sums`: float [outs].
   void* out;
   Routing routing;
-  int multiprocessors;  // kernels for one row and experts_few have a block on each
+  int multiprocessors;  // kernels for one row, experts_few and experts_many_sm90 have a block on
+                        // each
   float* results;       // experts_row that sums: [places, outs], scratch
   // This launch's own integers, zero before and after: experts_row that sums has
   // row_sum_tickets(outs) of them, gemv_q_experts_sm90 one.

@@ -53,15 +53,15 @@ struct ManyRings {
   }
 };
 
-// The blocks of 64 columns in a slot, for so many places. With few places a block is multiplied
-// sooner than the next ones arrive, so that slots have several.
+// The number of blocks of 64 columns in a slot. With few places a block is multiplied faster than a
+// copy arrives, so slots have several blocks.
 SKALD_HD constexpr int slot_blocks(int places) {
   return places <= kMostTilePlaces / 4 ? 4 : places <= kMostTilePlaces / 2 ? 2 : 1;
 }
 
 template <class F>
 __device__ void fetch_activations(const ExpertsLaunch& a, const ManyRings<F>& rings) {
-  const PlacedLayout layout(a.routing.rows * a.routing.used, a.ins);
+  const PlacedLayout layout(a.routing.choices(), a.ins);
   const int blocks = static_cast<int>(layout.blocks);
   RingAt<ManyRings<F>::kSlots> at;
   for (ManyItems items(a); !items.done();) {
@@ -80,7 +80,7 @@ __device__ void fetch_activations(const ExpertsLaunch& a, const ManyRings<F>& ri
 template <class F>
 __device__ void fetch_weights(const ExpertsLaunch& a, const ManyRings<F>& rings) {
   using Rings = ManyRings<F>;
-  const PlacedLayout layout(a.routing.rows * a.routing.used, a.ins);
+  const PlacedLayout layout(a.routing.choices(), a.ins);
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int records = static_cast<int>((a.ins + F::kRecordCols - 1) / F::kRecordCols);
   const int last = (static_cast<int>(a.outs) - 1) / tiles::kRows;
@@ -137,8 +137,8 @@ __device__ void multiply(const ExpertsLaunch& a, const ManyRings<F>& rings, Many
     const char* const slot = rings.weights + at.weights.slot * Rings::kWeightBytes;
     const char* const mine = slot + warp * Rings::kGroupBytes;
     barrier_wait(&rings.weights_full[at.weights.slot], at.weights.parity);
-    // Call it when the last part is in registers; the product with the slot's sums, in the first
-    // unit, has ended by then.
+    // Call it when the slot's last part is in registers. The product of minimums and sums, which
+    // reads the slot too, belongs to the first unit and has ended by then.
     const auto release_weights = [&] {
       __syncwarp();
       if (lane == 0) barrier_arrive(&rings.weights_empty[at.weights.slot]);
@@ -207,7 +207,7 @@ struct ManyFactors {
 
   // Reads them ahead of the products.
   __device__ ManyFactors(const ExpertsLaunch& a, const ManyItem& item) {
-    const PlacedLayout layout(a.routing.rows * a.routing.used, a.ins);
+    const PlacedLayout layout(a.routing.choices(), a.ins);
     const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
     const float* const scales =
         reinterpret_cast<const float*>(static_cast<const char*>(a.in) + layout.scales) + item.base;

@@ -1,7 +1,7 @@
 // experts_many with Hopper's warpgroup products, for weights of 16 bits.
 //
 // Both operands of the products lie in shared memory. A warpgroup fetches 64 columns a slot:
-// weights by cp.async, since their rows want to be swizzled, and activations by one bulk copy.
+// weights by cp.async, which can swizzle plain rows; activations, already swizzled, by bulk copies.
 #include "cuda/kernels/experts/experts_many_sm90.cuh"
 
 namespace skald::cuda {
@@ -39,7 +39,7 @@ __device__ void fetch(const ExpertsLaunch& a, const ManyRing& ring, int thread) 
   constexpr int kStep = 16, kEight = 8;
   const int row = thread / 8, eight = thread % 8;
   const uint32_t own = kManySlotBytes + row * kPlacedRowBytes + ((eight ^ row % 8) << 4);
-  const PlacedLayout layout(a.routing.rows * a.routing.used, a.ins);
+  const PlacedLayout layout(a.routing.choices(), a.ins);
   RingAt<kSlots> at, arrived;
   int under_way = 0;
   const auto arrive = [&] {

@@ -120,6 +120,7 @@ __device__ inline void copy_window(const PlacedLayout& layout, const ExpertsLaun
   const int first = rank ? half : 0, own = rank ? rows - half : half;
   const uint64_t policy = evict_normal_policy();
   barrier_expect_bytes(full, count * rows * kPlacedRowBytes);
+  // Block 0's copy is enough then: it starts when the warps of both blocks have left the slot.
   if (own == 0) return;
   const char* from = static_cast<const char*>(a.in) +
                      (block * layout.places + item.base + first) * kPlacedRowBytes;
@@ -130,7 +131,8 @@ __device__ inline void copy_window(const PlacedLayout& layout, const ExpertsLaun
     to += item.padded_rows() * kPlacedRowBytes;
   }
 }
-// A multiplying warp has read a slot of activations; both blocks want to know.
+// A multiplying warp has read a slot. Both blocks copy to the slot, so the warp arrives at the
+// barriers of both.
 inline constexpr int kManyReleases = kManyCluster * kManyWarps;
 __device__ inline void release_window(uint64_t* empty) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -159,8 +161,8 @@ struct ManySums {
 };
 
 // The epilogue of a multiplying warp. 32 places at a time, the sums of its 16 weight rows go
-// through shared memory, so that the code which stores them is short: unrolled for all registers it
-// did not fit the instruction cache, and took a quarter of the kernel's time.
+// through shared memory, so that the code which stores them is short. Unrolled for all sums, this
+// code did not fit the instruction cache and took a quarter of the kernel's time.
 inline constexpr int kStagePlaces = 32, kStageRow = tiles::kRows + 4;  // floats; no bank twice
 inline constexpr int kStageBytes = kManyWarps * kStagePlaces * kStageRow * 4;
 
@@ -201,10 +203,9 @@ __device__ inline void store_gated(const ExpertsLaunch& a, const ManyItem& item,
   }
   char* const out = static_cast<char*>(a.out);
   const int64_t at = item.base + place, col = row / 2;
-  const int64_t offset =
-      a.out_order == RowOrder::Placed
-          ? PlacedLayout(a.routing.rows * a.routing.used, a.outs / 2).offset(at, col / 8)
-          : (at * a.out_stride + col) * 2;
+  const int64_t offset = a.out_order == RowOrder::Placed
+                             ? PlacedLayout(a.routing.choices(), a.outs / 2).offset(at, col / 8)
+                             : (at * a.out_stride + col) * 2;
   *reinterpret_cast<uint4*>(out + offset) = {pairs[0], pairs[1], pairs[2], pairs[3]};
 }
 

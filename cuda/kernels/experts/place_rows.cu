@@ -1,7 +1,5 @@
 // place_rows: copies rows of activations to their places, and lists the tiles of places. The floor
 // is the memory's speed: each place is written once; rows are read from the L2 cache.
-#include <type_traits>
-
 #include "cuda/kernels/device/launch.cuh"
 #include "cuda/kernels/device/math.cuh"
 #include "cuda/kernels/experts/placed_rows.h"
@@ -10,6 +8,8 @@
 
 namespace skald::cuda {
 namespace {
+
+static_assert(kPlacedSumBytes == kRowSumBytes);
 
 constexpr int kThreads = 256, kWarps = kThreads / 32;
 constexpr int kCols = 16;  // neighbouring columns that a lane copies
@@ -78,9 +78,8 @@ struct LaneCols {
                      : uint4{};
     }
   }
-  template <class T>
   __device__ void floats(float (&x)[kCols]) const {
-    const T* const numbers = reinterpret_cast<const T*>(units);
+    const Bf16* const numbers = reinterpret_cast<const Bf16*>(units);
 #pragma unroll
     for (int i = 0; i < kCols; ++i) x[i] = to_float(numbers[i]);
   }
@@ -130,7 +129,6 @@ __device__ inline void place_plain(const PlaceRowsLaunch& a, const PlacedLayout&
 }
 
 // Stores a row in f16, times a power of two, with the sums of 32 columns.
-template <class T>
 __device__ void place_halves(const PlaceRowsLaunch& a, const PlacedLayout& layout, const char* row,
                              int place) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -142,7 +140,7 @@ __device__ void place_halves(const PlaceRowsLaunch& a, const PlacedLayout& layou
     part.load(row, base, a.cols);
     part.each(base, end, [&](int64_t, const LaneCols& x) {
       float numbers[kCols];
-      x.floats<T>(numbers);
+      x.floats(numbers);
 #pragma unroll
       for (const float number : numbers) most = fmaxf(most, fabsf(number));
     });
@@ -155,7 +153,7 @@ __device__ void place_halves(const PlaceRowsLaunch& a, const PlacedLayout& layou
     if (end > RowPart::kWarpCols) part.load(row, base, a.cols);
     part.each(base, end, [&](int64_t col, const LaneCols& x) {
       float numbers[kCols];
-      x.floats<T>(numbers);
+      x.floats(numbers);
       const Sixteen halves(numbers, scale.up, a.odd);
       const uint32_t(&pairs)[8] = halves.pairs;
       float sum = halves.sum(a.odd);
@@ -179,14 +177,14 @@ __device__ void place_halves(const PlaceRowsLaunch& a, const PlacedLayout& layou
   if (lane == 0) reinterpret_cast<float*>(to + layout.scales)[place] = scale.down;
 }
 
-// A warp places a row. T: the type of numbers that become halves, or void.
-template <class T>
+// A warp places a row.
+template <bool kHalves>
 __global__ void __launch_bounds__(kThreads, 4)
     place_rows(__grid_constant__ const PlaceRowsLaunch a) {
   let_next_kernel_start();
   wait_for_kernel_ahead();
   if (blockIdx.x == 0) return list_tiles(a.routing);
-  const int choices = a.routing.rows * a.routing.used;
+  const int choices = a.routing.choices();
   const int place =
       (static_cast<int>(blockIdx.x) - 1) * kWarps + static_cast<int>(threadIdx.x) / 32;
   if (place >= choices) return;
@@ -194,11 +192,7 @@ __global__ void __launch_bounds__(kThreads, 4)
   int64_t row = place;
   if (!a.by_place) row = a.routing.rows == 1 ? 0 : __ldcg(a.routing.row_of + place);
   const char* const from = static_cast<const char*>(a.in) + row * a.cols * 2;
-  if constexpr (std::is_void_v<T>) {
-    place_plain(a, layout, from, place);
-  } else {
-    place_halves<T>(a, layout, from, place);
-  }
+  kHalves ? place_halves(a, layout, from, place) : place_plain(a, layout, from, place);
 }
 
 }  // namespace
@@ -206,9 +200,7 @@ __global__ void __launch_bounds__(kThreads, 4)
 void launch_place_rows(const PlaceRowsLaunch& a, Stream stream) {
   check(a.cols % 32 == 0, "rows have whole sums of columns");
   const unsigned blocks = (a.routing.choices() + kWarps - 1) / kWarps + 1;
-  const auto kernel = a.order == RowOrder::Placed ? place_rows<void>
-                      : a.type == DType::F16      ? place_rows<Half>
-                                                  : place_rows<Bf16>;
+  const auto kernel = a.order == RowOrder::Placed ? place_rows<false> : place_rows<true>;
   launch_kernel(kernel, {dim3(blocks), kThreads, 0, a.dependent}, stream, a);
 }
 

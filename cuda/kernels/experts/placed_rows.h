@@ -12,8 +12,9 @@ namespace skald::cuda {
 
 inline constexpr int kPlacedCols = 64, kPlacedRowBytes = kPlacedCols * 2;
 inline constexpr int kPlacedGroup = 8;  // places; copies begin at a multiple of it
-inline constexpr int kMostTilePlaces =
-    160;  // from a multiple of kPlacedGroup to a tile's last place
+// The most places of a tile's window, which begins at the multiple of kPlacedGroup at or before the
+// tile's first place and ends with the tile's last place.
+inline constexpr int kMostTilePlaces = 160;
 inline constexpr int kPlacedSumCols = 256, kPlacedSumBytes = 32;  // of a place
 
 // Offsets in bytes from the memory's beginning. Halves have all three parts, 16-bit rows the first.

@@ -32,7 +32,7 @@ struct Sets {
   float* partials;  // [layout.sets, warp, kPartials]
   int* sequence;    // [kGroupsAhead] group numbers from the producer
   uint64_t *ready, *drained;
-  uint64_t* known;  // of chosen experts: passed when the producer has found them
+  uint64_t* known;  // chosen experts only: passed when the producer has found their matrices
 };
 
 // The bias of a weight row of chosen experts, and where its result goes. The choice is complete.
@@ -85,7 +85,8 @@ __device__ void finish(const LinearLaunch& a, const Layout& layout, const Sets& 
     if (own == kNoMore) {
       const int group = sets.sequence[i % kGroupsAhead];
       if (group == kNoMore) return;
-      if (!knows_biases && i == 0) barrier_wait(sets.known, 0);  // has passed
+      // The producer found the experts before these sums began. The wait makes its writes visible.
+      if (!knows_biases && i == 0) barrier_wait(sets.known, 0);
       begin(group);
     }
     const float* set = sets.partials + turn.slot * layout.set_floats + weight_row * 4;

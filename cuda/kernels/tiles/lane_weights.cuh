@@ -1,6 +1,6 @@
 // A lane's weights of a part as f16 numbers, in the order of the left operand of wgmma: code times
-// scale, minus the minimum, each step rounded to f16 once. Used by gemm_q_sm90. tile_lane.cuh has
-// the codes.
+// scale, minus the minimum, each step rounded to f16 once. Used by gemm_q_sm90 and
+// experts_many_sm90. tile_lane.cuh has the codes.
 #pragma once
 
 #include "cuda/kernels/tiles/odd_columns.h"

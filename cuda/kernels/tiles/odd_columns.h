@@ -1,4 +1,5 @@
-// The scaling of activations for gemm_q_sm90, which depends on the block format of the weights.
+// The scaling of activations for gemm_q_sm90 and experts_many_sm90, which depends on the block
+// format of the weights.
 #pragma once
 
 #include "cuda/kernels/tiles/formats.h"

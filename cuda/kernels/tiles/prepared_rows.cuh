@@ -1,6 +1,6 @@
 // Writes activations in the form that gemm_q_sm90 multiplies (prepared_rows.h): f16 with a power of
 // two for each row, and sums of 32 or 16 columns. gemm_q uses it, and kernels that store their
-// results for gemm_q.
+// results for gemm_q; place_rows uses its parts for experts_many_sm90.
 #pragma once
 
 #include "cuda/kernels/device/mma.cuh"

@@ -34,6 +34,7 @@ TEST_CASE("experts with few places have a kernel of their own") {
     CHECK(kernel(shape, 16, 90) == "experts_few");
     CHECK(kernel(shape, 64, 90) == "experts_few");  // 4 places of an expert on average
     CHECK(kernel(shape, 65, 90) == "experts_many_sm90");
+    CHECK(kernel(shape, 128, 90, {.in_place = true}) == "experts_few");
     CHECK(kernel(shape, 65, 80) == "experts_few");
     CHECK(kernel(shape, 128, 80) == "experts_few");
     CHECK(kernel(shape, 129, 80) == "experts_many");
@@ -45,6 +46,7 @@ TEST_CASE("experts with few places have a kernel of their own") {
 TEST_CASE("weight rows that are no whole groups get a kernel that stores them one by one") {
   CHECK(kernel(gate(DType::BF16, 768, 2048), 300, 90) == "experts_many_sm90");
   CHECK(kernel(gate(DType::BF16, 44, 2048), 300, 90) == "experts_many");
+  CHECK(kernel(gate(DType::BF16, 44, 2048), 128, 90) == "experts_few");
   CHECK(kernel(gate(DType::BF16, 768, 60), 300, 90) == "experts_plain");
 }
 

@@ -94,6 +94,8 @@ TEST_CASE("routed experts on the GPU are right by every kernel") {
     const int least = !fast || format.type == DType::F32 ? -1 : block ? 10 : 20;
     CHECK(cases_of(report, "experts_few", format.type) > least);
     CHECK(cases_of(report, "experts_many", format.type) > least);
+    const bool wgmma = compute_capability() == 90;
+    CHECK(cases_of(report, "experts_many_sm90", format.type) > (wgmma ? least : -1));
   }
 }
 
