@@ -139,9 +139,9 @@ struct ExpertsLaunch : ExpertsShape {
   // matrix. With `sums`: float [outs].
   void* out;
   Routing routing;
-  int multiprocessors;  // kernels for one row, experts_few and experts_many_sm90 have a block on
-                        // each
-  float* results;       // experts_row that sums: [places, outs], scratch
+  // Kernels for one row, experts_few and experts_many_sm90 have a block on each.
+  int multiprocessors;
+  float* results;  // experts_row that sums: [places, outs], scratch
   // This launch's own integers, zero before and after: experts_row that sums has
   // row_sum_tickets(outs) of them, gemv_q_experts_sm90 one.
   unsigned* tickets;
