@@ -156,6 +156,10 @@ void ChatProgram::answer() {
   if (answer.generated.reason == FinishReason::Interrupted && screen().interactive()) {
     screen().say_dimmed(begun ? "[interrupted]" : "[interrupted: the message is taken back]");
   }
+  const std::string ended_by = dialogue().session().guesses_ended_by();
+  if (!ended_by.empty() && !std::exchange(guesses_ended_, true)) {
+    screen().notice(concat("no tokens are guessed any more: ", ended_by));
+  }
   if (show_stats && begun) screen().say_dimmed(stats());
 }
 

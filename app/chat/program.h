@@ -73,6 +73,7 @@ class ChatProgram {
   std::string attached_;
   std::optional<Answer> last_;
   int64_t answers_ = 0, tokens_ = 0;  // in the whole run
+  bool guesses_ended_ = false;        // the user has been notified
   bool done_ = false;
 };
 

@@ -269,6 +269,7 @@ class Run {
       report_.generated = generate(session, text, options);
       report_.experts = executor_->expert_use();
       report_.guesses = session.guesses();
+      guesses_ended_by_ = session.guesses_ended_by();
       if (!flags_.json) answer.end(text);
     } catch (const Error& error) {
       if (cache_ && error.code() == Exit::Closed) cache_->save(session);
@@ -290,6 +291,10 @@ class Run {
       std::fprintf(stderr, "skald: stopped after %s: the context of %lld tokens is full\n",
                    counted(generated.tokens, "token").c_str(),
                    static_cast<long long>(executor_->context()));
+    }
+    if (!guesses_ended_by_.empty()) {
+      std::fprintf(stderr, "skald: no tokens are guessed any more: %s\n",
+                   guesses_ended_by_.c_str());
     }
     report_.most_prompt_tokens =
         executor_->plan().most_prompt_tokens(report_.prompt_tokens - report_.cached_tokens);
@@ -317,6 +322,7 @@ class Run {
   Device device_;
   std::unique_ptr<Executor> executor_;
   std::optional<PromptCache> cache_;
+  std::string guesses_ended_by_;  // Session's
   RunReport report_;
 };
 

@@ -117,9 +117,9 @@ bool Session::check_guesses() {
     const SeqRows rows{&sequence_, all.last(requests.size()), Want::EveryRow};
     executor_->run({&rows, 1});
     picked = executor_->pick(requests);
-  } catch (const Error&) {  // no memory, or no token can be picked after a wrong guess
+  } catch (const Error& error) {  // no memory, or no token can be picked after a wrong guess
     sequence_.truncate(size - 1);
-    guesser_->failed();
+    guesser_->failed(error.what());
     return false;
   }
   size_t right = 0;

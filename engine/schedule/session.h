@@ -50,6 +50,8 @@ class Session {
   // models with recurrent states, which cannot drop a token.
   void guess(std::unique_ptr<Guesser> guesser);
   GuessCounts guesses() const { return guesser_ ? guesser_->counts() : GuessCounts(); }
+  // Why nothing is guessed any more, after guess(); empty: guesses go on.
+  std::string guesses_ended_by() const { return guesser_ ? guesser_->ended_by() : std::string(); }
 
   // Sets the sampling of tokens from now on.
   void set_sampling(SamplingParams params, uint64_t request = 0);

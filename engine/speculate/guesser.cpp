@@ -75,10 +75,12 @@ void Guesser::checked(int right) {
   control_.checked(kind_, static_cast<int>(guesses_.size()), right);
 }
 
-void Guesser::failed() {
+void Guesser::failed(std::string reason) {
   constexpr int kMostFailures = 3;
   pause();
-  if (++failures_ == kMostFailures) proposers_.clear();
+  if (++failures_ < kMostFailures) return;
+  proposers_.clear();
+  ended_by_ = std::move(reason);
 }
 
 void Guesser::took(int rows) {

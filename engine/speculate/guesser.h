@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "engine/base/clock.h"
@@ -37,9 +38,13 @@ class Guesser {
   bool may_follow(const GuessedText& text);
 
   void checked(int right);  // of the last guesses, the first `right` ones were right
-  void failed();            // the last guesses could not be made or checked
   void took(int rows);      // a step with so many rows has ended
   void pause();             // the next step does not follow the last one at once
+  // The last guesses could not be made or checked. After three such calls there are no more
+  // guesses.
+  void failed(std::string reason);
+  // The reason of the last of these calls; empty: guesses go on.
+  const std::string& ended_by() const { return ended_by_; }
   const GuessCounts& counts() const { return control_.counts(); }
 
  private:
@@ -48,11 +53,12 @@ class Guesser {
   Proposers proposers_;
   GuessControl control_;
   SecondsClock clock_;
-  std::vector<Offer> offers_;         // of each proposer; their kinds do not overlap
-  std::vector<int> first_kind_;       // of each proposer
-  std::vector<int32_t> guesses_;      // the last ones
-  int kind_ = 0;                      // of the last guesses
-  int failures_ = 0;                  // after some, there are no more guesses
+  std::vector<Offer> offers_;     // of each proposer; their kinds do not overlap
+  std::vector<int> first_kind_;   // of each proposer
+  std::vector<int32_t> guesses_;  // the last ones
+  int kind_ = 0;                  // of the last guesses
+  int failures_ = 0;
+  std::string ended_by_;
   std::optional<double> ended_ = {};  // when the last step ended, if the next one follows at once
   double own_seconds_ = 0;            // that the proposers took since then
 };

@@ -292,8 +292,10 @@ TEST_CASE("a draft model that fails ends guesses, and no text") {
       std::make_unique<DraftProposer>(std::make_unique<Failing>(small()), kVocab), 4,
       counting(now)));
   session.feed(random_tokens(12, 1));
+  CHECK(session.guesses_ended_by().empty());
   CHECK(take(session, 40) == take(plain, 40));
   CHECK(session.guesses().steps == 0);
+  CHECK(session.guesses_ended_by() == "no memory");
 }
 
 // Two tokens of the text are one of the draft model.

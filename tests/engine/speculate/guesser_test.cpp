@@ -2,6 +2,7 @@
 #include "engine/speculate/guesser.h"
 
 #include <algorithm>
+#include <string>
 
 #include "tests/catch.h"
 
@@ -112,8 +113,10 @@ TEST_CASE("after some failures nothing is guessed") {
   Both both(0, 0);
   for (int i = 0; i < 3; ++i) {
     CHECK(!both.guesser->guess(both.text(), 10).empty());
-    both.guesser->failed();
+    CHECK(both.guesser->ended_by().empty());
+    both.guesser->failed("reason " + std::to_string(i));
   }
+  CHECK(both.guesser->ended_by() == "reason 2");
   CHECK(both.guesser->guess(both.text(), 10).empty());
   CHECK_FALSE(both.guesser->may_follow(both.text()));
 }
