@@ -94,15 +94,22 @@ __device__ void multiply(const ExpertsLaunch& a, const ManyRing& ring, RingAt<kS
     const uint32_t slot = shared_address(ring.slots) + at.slot * kSlotBytes;
     const uint32_t weights = slot + kManySlotBytes + group * 64 * kPlacedRowBytes;
     barrier_wait(&ring.full[at.slot], at.parity);
-    wgmma_fence();
+    // A branch for each number of steps: with one around the last steps alone ptxas adds fences.
+    const auto products = [&](auto steps) {
+      wgmma_fence();
 #pragma unroll
-    for (int k = 0; k < kPlacedCols / 16; ++k) {
-      // Nobody may have written columns beyond the row.
-      if (k == kPlacedCols / 32 && block * kPlacedCols + kPlacedCols / 2 >= a.ins) break;
-      wgmma_add(T(), sums.d, matrix_descriptor(weights + k * 32, 8 * kPlacedRowBytes, 0),
-                matrix_descriptor(slot + k * 32, 8 * kPlacedRowBytes, 0));
+      for (int k = 0; k < decltype(steps)::value; ++k) {
+        wgmma_add(T(), sums.d, matrix_descriptor(weights + k * 32, 8 * kPlacedRowBytes, 0),
+                  matrix_descriptor(slot + k * 32, 8 * kPlacedRowBytes, 0));
+      }
+      wgmma_commit();
+    };
+    constexpr int kSteps = kPlacedCols / 16;
+    if (block * kPlacedCols + kPlacedCols / 2 < a.ins) {
+      products(std::integral_constant<int, kSteps>());
+    } else {  // nobody may have written columns beyond the row
+      products(std::integral_constant<int, kSteps / 2>());
     }
-    wgmma_commit();
     wgmma_wait<1>();
     if (before >= 0) release_window(&ring.empty[before]);
     before = at.slot;
