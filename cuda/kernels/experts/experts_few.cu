@@ -71,11 +71,7 @@ __device__ inline void list_tiles(const Routing& r, int places, Lists& lists) {
     const int first = real ? __ldcg(r.begins + base + lane) : 0;
     const int end = real ? __ldcg(r.begins + base + lane + 1) : 0;
     const int tiles = (end - first + places - 1) / places;
-    int sum = tiles;
-    for (int offset = 1; offset < 32; offset *= 2) {
-      const int other = __shfl_up_sync(~0u, sum, offset);
-      if (lane >= offset) sum += other;
-    }
+    const int sum = warp_prefix_sum(tiles);
     for (int i = 0; i < tiles; ++i) {
       const int at = first + i * places;
       lists.tiles[before + sum - tiles + i] = {base + lane, at, min(places, end - at)};

@@ -3,6 +3,7 @@
 // combine reads `used` rows of floats for each row.
 #include "cuda/kernels/device/launch.cuh"
 #include "cuda/kernels/device/math.cuh"
+#include "cuda/kernels/device/prefix_sum.cuh"
 #include "cuda/kernels/experts/experts.h"
 #include "cuda/kernels/experts/experts_sum.cuh"
 #include "cuda/kernels/experts/float_access.cuh"
@@ -20,7 +21,6 @@ __global__ void __launch_bounds__(kSortThreads) sort_choices(Routing r) {
   __shared__ float scratch[kSortWarps];
   __shared__ int counts[kSortWarps];
   const int expert = static_cast<int>(blockIdx.x), choices = r.rows * r.used;
-  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   let_next_kernel_start();
   wait_for_kernel_ahead();
   int lower = 0;
@@ -40,19 +40,7 @@ __global__ void __launch_bounds__(kSortThreads) sort_choices(Routing r) {
     for (int i = 0; i < kSortEach; ++i) {
       if (first + i < choices && __ldcg(r.chosen + first + i) == expert) mine |= 1u << i;
     }
-    int sum = __popc(mine);
-    for (int offset = 1; offset < 32; offset *= 2) {
-      const int other = __shfl_up_sync(~0u, sum, offset);
-      if (lane >= offset) sum += other;
-    }
-    __syncthreads();  // all warps have read the last counts
-    if (lane == 31) counts[warp] = sum;
-    __syncthreads();
-    int all = 0, at = place + sum - __popc(mine);
-    for (int w = 0; w < kSortWarps; ++w) {
-      if (w < warp) at += counts[w];
-      all += counts[w];
-    }
+    int all = 0, at = place + block_sum_below(__popc(mine), counts, all);
 #pragma unroll
     for (int i = 0; i < kSortEach; ++i) {
       if (!(mine >> i & 1)) continue;

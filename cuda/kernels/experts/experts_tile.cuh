@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "cuda/kernels/device/prefix_sum.cuh"
 #include "cuda/kernels/experts/experts_layout.h"
 #include "engine/base/check.h"
 
@@ -42,11 +43,7 @@ __device__ ExpertTile find_tile(const Routing& routing, int tile) {
       end = __ldcg(routing.begins + expert + 1);
     }
     const int tiles = (end - first + kRows - 1) / kRows;
-    int sum = tiles;
-    for (int offset = 1; offset < 32; offset *= 2) {
-      const int other = __shfl_up_sync(~0u, sum, offset);
-      if (lane >= offset) sum += other;
-    }
+    const int sum = warp_prefix_sum(tiles);
     const int own = tile - before - (sum - tiles);
     const unsigned found = __ballot_sync(~0u, own >= 0 && own < tiles);
     if (found) {
@@ -91,9 +88,12 @@ __device__ ExpertBlock find_block(const Routing& routing, unsigned block, int ro
 }
 
 // The row of `in` that a place multiplies.
+__device__ inline int64_t input_row(const Routing& routing, bool by_place, int place) {
+  if (by_place) return place;
+  return routing.rows == 1 ? 0 : __ldcg(routing.row_of + place);
+}
 __device__ inline int64_t input_row(const ExpertsLaunch& a, int place) {
-  if (a.by_place) return place;
-  return a.routing.rows == 1 ? 0 : __ldcg(a.routing.row_of + place);
+  return input_row(a.routing, a.by_place, place);
 }
 
 }  // namespace skald::cuda

@@ -1,7 +1,8 @@
 // place_rows: copies rows of activations to their places, and lists the tiles of places. The floor
 // is the memory's speed: each place is written once; rows are read from the L2 cache.
 #include "cuda/kernels/device/launch.cuh"
-#include "cuda/kernels/device/math.cuh"
+#include "cuda/kernels/device/prefix_sum.cuh"
+#include "cuda/kernels/experts/experts_tile.cuh"
 #include "cuda/kernels/experts/placed_rows.h"
 #include "cuda/kernels/tiles/prepared_rows.cuh"
 #include "engine/base/check.h"
@@ -43,25 +44,13 @@ __device__ void list_tiles(const Routing& r) {
     return;
   }
   __shared__ int sums[kWarps];
-  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   int before = 0;
   for (int base = 0; base < r.count; base += kThreads) {
     const int expert = base + static_cast<int>(threadIdx.x);
     const bool real = expert < r.count;
     const Cut cut(real ? __ldcg(r.begins + expert) : 0, real ? __ldcg(r.begins + expert + 1) : 0);
-    int sum = cut.tiles;
-    for (int offset = 1; offset < 32; offset *= 2) {
-      const int other = __shfl_up_sync(~0u, sum, offset);
-      if (lane >= offset) sum += other;
-    }
-    __syncthreads();  // all warps have read the last sums
-    if (lane == 31) sums[warp] = sum;
-    __syncthreads();
-    int at = before + sum - cut.tiles;
-    for (int w = 0; w < kWarps; ++w) {
-      if (w < warp) at += sums[w];
-      before += sums[w];
-    }
+    int at = before;
+    at += block_sum_below(cut.tiles, sums, before);
     for (int i = 0; i < cut.tiles; ++i) r.tiles[at + i] = cut.tile(expert, i);
   }
   if (threadIdx.x == 0) *r.tile_count = before;
@@ -189,8 +178,7 @@ __global__ void __launch_bounds__(kThreads, 4)
       (static_cast<int>(blockIdx.x) - 1) * kWarps + static_cast<int>(threadIdx.x) / 32;
   if (place >= choices) return;
   const PlacedLayout layout(choices, a.cols);
-  int64_t row = place;
-  if (!a.by_place) row = a.routing.rows == 1 ? 0 : __ldcg(a.routing.row_of + place);
+  const int64_t row = input_row(a.routing, a.by_place, place);
   const char* const from = static_cast<const char*>(a.in) + row * a.cols * 2;
   kHalves ? place_halves(a, layout, from, place) : place_plain(a, layout, from, place);
 }
