@@ -36,6 +36,13 @@ BatchPrepareOptions prepare_options(const BatchFlags& flags, const BatchModel& m
   options.params = params;
   options.max_tokens = flags.max_tokens;
   options.ignore_eos = flags.ignore_eos;
+  try {
+    options.embed = choose_embedding(model.opened, flags.embed);
+  } catch (const Error& error) {
+    if (error.code() == Exit::Usage) throw;  // a flag is wrong
+    options.embed_problem = error.what();
+  }
+  options.dim = model.opened.model.config.dim;
   options.special = flags.special;
   options.separate_thinking = flags.separate_thinking;
   options.on_overflow = flags.overflow();
@@ -83,6 +90,7 @@ struct Setup {
   BatchPreparer& preparer;
   const Json& settings;
   std::shared_ptr<FileClaim> claim;  // of the output
+  bool normalize;                    // vectors
 };
 
 int dry_run(const Setup& s) {
@@ -143,7 +151,7 @@ int compute(const Setup& s) {
   const BatchRun run{
       job,
       s.preparer,
-      {s.model.tokens.tokenizer.get(), s.model.name, flags.plain},
+      {s.model.tokens.tokenizer.get(), s.model.name, flags.plain, s.normalize},
       {.sequences = s.limits.run.sequences, .swap = swap_limits(executors, s.devices.front())},
       prepare_threads(s.devices.front())};
   SchedulerCounts work;
@@ -169,11 +177,16 @@ int batch(BatchFlags& flags) {
   const JobLimits limits =
       choose_job_limits(model.opened.model, flags.model.run, flags.sequences, devices.front());
   std::fputs(context_note(limits.plan).c_str(), stderr);
-  BatchPreparer preparer(prepare_options(flags, model, params, limits.run.context));
+  const BatchPrepareOptions options = prepare_options(flags, model, params, limits.run.context);
+  BatchPreparer preparer(options);
   Json settings = model.hashes;
   settings["context"] = limits.run.context;
   settings.update(batch_settings(flags, params));
-  const Setup setup{flags, model, limits, devices, reader, preparer, settings, claim};
+  // As for other models, outputs of earlier versions can be continued.
+  const bool named = options.embed && *options.embed != EmbedChoice{};
+  if (named) settings["embedding"] = embed_settings(*options.embed);
+  const Setup setup{flags, model, limits, devices, reader, preparer, settings, claim,
+                    !options.embed || options.embed->normalize};
   return flags.dry_run ? dry_run(setup) : compute(setup);
 }
 

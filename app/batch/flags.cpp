@@ -92,6 +92,7 @@ void add_batch_flags(Command& command, BatchFlags& flags) {
   add_output_flags(command, flags);
   flags.model.lora.names = true;
   add_run_flags(command, flags.model);
+  add_embed_flags(command, flags.embed, "Lines for vectors (/v1/embeddings, /v1/rerank)");
   add_speed_flags(command, flags);
   add_device_flag(command, flags.model);
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "app/batch/prepare.h"
+#include "app/embed/choice.h"
 #include "app/files/json_fwd.h"
 #include "app/generate/sampling_flags.h"
 #include "app/jobs/run.h"
@@ -14,6 +15,7 @@ namespace skald {
 class Command;
 
 struct BatchFlags : JobFlags {
+  EmbedFlags embed;
   SamplingFlags sampling = {.params = {}, .seed = 0, .biases = {}};
   std::string chat_template, on_overflow = "error", devices;
   int64_t max_tokens = 256;

@@ -25,6 +25,7 @@ struct BatchPrompt : Generation {
   int64_t cut = 0;               // tokens that --on-overflow truncate-left dropped from its left
   std::vector<Picked> scores;    // scores of the prompt's tokens, from the second on
   std::deque<SampleText> texts;  // one for each sample
+  std::vector<float> vector;     // if the request is an EmbedRequest
 };
 
 struct BatchJob : JobLine {

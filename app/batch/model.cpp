@@ -50,9 +50,7 @@ BatchModel open_batch_model(const ModelFlags& flags, const std::string& chat_tem
   model.opened = open_model(flags);
   check_context(flags, model.opened.model.config);
   model.tokens = open_tokenizer_if_any(model.opened);
-  const std::filesystem::path path =
-      std::filesystem::absolute(model.opened.path).lexically_normal();
-  model.name = (path.has_filename() ? path.filename() : path.parent_path().filename()).string();
+  model.name = model_name(model.opened);
   name_adapters(flags, model);
   model.hashes = {{"model", model_hash(model.opened)}};
   if (!model.tokens.tokenizer) {

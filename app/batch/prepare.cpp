@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "app/embed/texts.h"
 #include "app/jobs/earlier_results.h"
 #include "engine/base/counted.h"
 #include "engine/base/error.h"
@@ -59,6 +60,7 @@ void BatchPreparer::read(BatchJob& job) {
     request = read_batch_request(job.json, options_.params, unknown);
     unknown_fields_.add(std::move(unknown));
   }
+  if (request.embed) return add_embed(job);
   check(request);
   job.stop_ids = request.stop_ids;
   const bool ignore_eos = request.ignore_eos || options_.ignore_eos;
@@ -72,7 +74,7 @@ void BatchPreparer::read(BatchJob& job) {
   if (request.chat) {
     add_chat(job);
   } else {
-    for (const BatchPromptText& prompt : request.prompts) add_prompt(job, prompt);
+    for (const LineText& prompt : request.prompts) add_prompt(job, prompt);
   }
   request.conversation.clear();
   request.prompts.clear();
@@ -84,7 +86,6 @@ void BatchPreparer::check(BatchRequest& request) const {
   } catch (const Error& error) {
     fail_request(error.what());
   }
-  if (!request.logprobs) request.params.top_logprobs = 0;
   if (options_.tokenizer) return;
   if (!request.has_ids()) fail_request("the model has no tokenizer: give the prompt as token ids");
   if (!request.stops.empty()) fail_request("the model has no tokenizer: stop texts need one");
@@ -93,7 +94,7 @@ void BatchPreparer::check(BatchRequest& request) const {
   }
 }
 
-void BatchPreparer::add_prompt(BatchJob& job, const BatchPromptText& given) {
+void BatchPreparer::add_prompt(BatchJob& job, const LineText& given) {
   if (given.is_ids) {
     job.request.token_ids = true;  // a prompt of ids gets a result of ids
     BatchPrompt& prompt = add_ids(job, given.ids, TextStream::Begin::Continuation);
@@ -133,6 +134,17 @@ void BatchPreparer::add_chat(BatchJob& job) {
           TextStream::Begin::Text);
 }
 
+void BatchPreparer::add_embed(BatchJob& job) {
+  EmbedRequest& request = *job.request.embed;
+  if (!options_.embed) fail_request(options_.embed_problem);
+  check_dimensions(request, options_.dim);
+  for (size_t i = 0; i < request.texts.size(); ++i) {
+    std::vector<int32_t> ids = embed_ids(request, i, options_.tokenizer, *options_.embed);
+    add_ids(job, std::move(ids), TextStream::Begin::Text).pooling = options_.embed->pooling;
+    if (!request.return_documents) request.texts[i] = {};
+  }
+}
+
 BatchPrompt& BatchPreparer::add_ids(BatchJob& job, std::vector<int32_t> ids,
                                     TextStream::Begin begin) {
   const BatchRequest& request = job.request;
@@ -153,7 +165,7 @@ BatchPrompt& BatchPreparer::add_ids(BatchJob& job, std::vector<int32_t> ids,
   prompt.params = request.params;
   prompt.adapter = adapter_of(request);
   prompt.stops = job.stop_ids;
-  prompt.score_prompt = request.echo && request.logprobs;
+  prompt.score_prompt = (request.echo && request.logprobs) || request.prompt_logprobs;
   prompt.score_forced = request.logprobs;
   const size_t samples = static_cast<size_t>(request.samples);
   prompt.cancelled = std::make_unique<std::atomic<bool>[]>(samples);

@@ -11,6 +11,7 @@
 
 #include "app/batch/constraints.h"
 #include "app/batch/job.h"
+#include "app/embed/choice.h"
 #include "app/jobs/fields.h"
 #include "tokenizer/chat/chat_template.h"
 #include "tokenizer/text/tokenizer.h"
@@ -34,6 +35,11 @@ struct BatchPrepareOptions {
   int64_t max_tokens = 0;  // -1: until the context is full
   bool ignore_eos = false;
 
+  // How texts become vectors; none: embed_problem says why.
+  std::optional<EmbedChoice> embed;
+  std::string embed_problem;
+  int64_t dim = 0;  // of a vector
+
   bool special = false;            // control tokens are read in prompts
   bool separate_thinking = false;  // the answer to messages has no thinking between tags
   OnOverflow on_overflow = OnOverflow::Error;
@@ -51,9 +57,10 @@ class BatchPreparer {
  private:
   void read(BatchJob& job);
   void check(BatchRequest& request) const;
-  void add_prompt(BatchJob& job, const BatchPromptText& given);
+  void add_prompt(BatchJob& job, const LineText& given);
   int adapter_of(const BatchRequest& request) const;
   void add_chat(BatchJob& job);
+  void add_embed(BatchJob& job);
   BatchPrompt& add_ids(BatchJob& job, std::vector<int32_t> ids, TextStream::Begin begin);
   void fit(std::vector<int32_t>& ids, int64_t max_tokens, BatchPrompt& prompt) const;
   SampleTextOptions text_options(const BatchPrompt& prompt, TextStream::Begin begin) const;

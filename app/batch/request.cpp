@@ -1,57 +1,20 @@
 #include "app/batch/request.h"
 
+#include <algorithm>
 #include <charconv>
 #include <variant>
 
 #include "app/files/json.h"
 #include "app/jobs/fields.h"
+#include "app/jobs/openai_line.h"
 #include "engine/base/error.h"
-#include "engine/base/printable.h"
 
 namespace skald {
 namespace {
 
 constexpr int64_t kMostSamples = 1024, kMostTopLogprobs = 1000;
 constexpr std::string_view kChatUrl = "/v1/chat/completions", kTextUrl = "/v1/completions";
-
-bool is_id(const Json& value) {
-  return value.is_number_integer() && value >= 0 && value <= INT32_MAX;
-}
-
-std::vector<int32_t> read_ids(std::string_view field, const Json& list) {
-  std::vector<int32_t> ids;
-  for (const Json& id : list) {
-    if (!is_id(id)) fail_field(field, "token ids", id);
-    ids.push_back(id.get<int32_t>());
-  }
-  return ids;
-}
-
-// A text, a list of ids, or a list of either.
-std::vector<BatchPromptText> read_prompts(const Json& prompt) {
-  constexpr size_t kMostPrompts = 4096;
-  constexpr std::string_view kExpected = "a text, a list of token ids, or a list of these";
-  if (prompt.is_string()) return {{prompt.get<std::string>(), {}, false}};
-  if (!prompt.is_array() || prompt.empty()) fail_field("prompt", kExpected, prompt);
-  if (prompt.front().is_number()) return {{"", read_ids("prompt", prompt), true}};
-  if (prompt.size() > kMostPrompts) {
-    fail_request(concat("field 'prompt': has ", prompt.size(), " prompts, at most ", kMostPrompts,
-                        " go in one line"));
-  }
-  std::vector<BatchPromptText> prompts;
-  for (const Json& one : prompt) {
-    const bool ids = one.is_array();
-    if (ids != prompt.front().is_array() || (!ids && !one.is_string())) {
-      fail_field("prompt", kExpected, one);
-    }
-    if (ids) {
-      prompts.push_back({"", read_ids("prompt", one), true});
-    } else {
-      prompts.push_back({one.get<std::string>(), {}, false});
-    }
-  }
-  return prompts;
-}
+constexpr std::string_view kUrls[] = {kChatUrl, kTextUrl, kEmbeddingsUrl, kRerankUrl};
 
 std::vector<std::string> read_stops(const Json& stop) {
   std::vector<std::string> stops;
@@ -112,9 +75,9 @@ void read_sampling(LineFields& fields, SamplingParams& params) {
 }
 
 // "logprobs" is a number of alternatives for a prompt; for a chat it is true or false, with the
-// number in "top_logprobs". Both forms are accepted for both.
+// number in "top_logprobs". Both forms are accepted for both. "prompt_logprobs" is a number.
 void read_logprobs(LineFields& fields, BatchRequest& request) {
-  int& top = request.params.top_logprobs;
+  int& top = request.top_logprobs;
   const Json* logprobs = fields.find("logprobs");
   if (logprobs && logprobs->is_boolean()) {
     request.logprobs = logprobs->get<bool>();
@@ -125,6 +88,12 @@ void read_logprobs(LineFields& fields, BatchRequest& request) {
     if (top > 0 && logprobs && !request.logprobs) fail_request("top_logprobs without logprobs");
     request.logprobs |= top > 0;
   }
+  if (!request.logprobs) top = 0;
+  int of_prompt = 0;
+  if (fields.read_integer("prompt_logprobs", 0, kMostTopLogprobs, of_prompt)) {
+    request.prompt_logprobs = of_prompt;
+  }
+  request.params.top_logprobs = std::max(top, of_prompt);
 }
 
 void read_response_format(const Json& format, BatchRequest& request) {
@@ -154,7 +123,7 @@ void read_input(LineFields& fields, BatchRequest& request, std::string_view url)
     }
     request.conversation = dump(conversation);
   } else if (prompt) {
-    request.prompts = read_prompts(*prompt);
+    request.prompts = read_texts("prompt", *prompt);
   } else {
     if (!ids->is_array()) fail_field("prompt_ids", "a list of token ids", *ids);
     request.prompts = {{"", read_ids("prompt_ids", *ids), true}};
@@ -178,34 +147,21 @@ void refuse_unsupported(LineFields& fields, const BatchRequest& request) {
   if (request.echo && request.chat) fail_request("field 'echo': is for prompts, not for messages");
 }
 
-// The body of a line in OpenAI's form. Checks the fields around it.
-const Json& body_of(const Json& line, std::string& url, std::vector<std::string>& unknown) {
-  LineFields fields(line);
-  fields.ignore({"custom_id"});
-  std::string method = "POST";
-  fields.read("method", method);
-  if (method != "POST") fail_request("field 'method': expected POST");
-  fields.read("url", url);
-  if (url != kChatUrl && url != kTextUrl) {
-    fail_request(concat("field 'url': expected ", kChatUrl, " or ", kTextUrl, ", found '",
-                        printable(url, 60), "'"));
-  }
-  const Json* body = fields.find("body");
-  if (!body->is_object()) fail_field("body", "an object", *body);
-  unknown = fields.unknown();
-  return *body;
-}
-
 }  // namespace
 
 BatchRequest read_batch_request(const Json& line, const SamplingParams& params,
                                 std::vector<std::string>& unknown) {
   std::string url;
-  const bool openai = line.contains("body") && !line["body"].is_null();
-  const Json& body = openai ? body_of(line, url, unknown) : line;
+  const Json& body = line_body(line, kUrls, url, unknown);
   LineFields fields(body);
   BatchRequest request;
   request.params = params;
+  if (is_embed_request(body, url)) {
+    request.embed = read_embed_request(body, url, unknown);
+    request.model = request.embed->model;
+    request.max_tokens = 0;
+    return request;
+  }
   read_input(fields, request, url);
   fields.read("model", request.model);
   int64_t max_tokens = 0;

@@ -1,6 +1,6 @@
 // The request of a batch line, in any of its forms: OpenAI's batch format ("custom_id", "method",
-// "url", "body") for /v1/chat/completions and /v1/completions, or the fields of a body alone with
-// an optional "id". Reading a request needs no model; app/batch/prepare.h checks what the model
+// "url", "body") for /v1/chat/completions, /v1/completions, /v1/embeddings and /v1/rerank, or the
+// fields of a body alone with an optional "id". Reading a request needs no model; app/batch/prepare.h checks what the model
 // limits.
 #pragma once
 
@@ -9,26 +9,25 @@
 #include <string>
 #include <vector>
 
+#include "app/embed/request.h"
 #include "app/jobs/line.h"
+#include "app/jobs/texts.h"
 #include "engine/sampling/sampling_params.h"
 
 namespace skald {
-
-struct BatchPromptText {
-  std::string text;
-  std::vector<int32_t> ids;
-  bool is_ids = false;
-};
 
 struct BatchRequest {
   bool chat = false;
   std::string model;                     // as the line names it, or ""
   std::string conversation;              // if chat: JSON for read_conversation()
-  std::vector<BatchPromptText> prompts;  // if not chat
+  std::vector<LineText> prompts;         // if not chat
+  std::optional<EmbedRequest> embed;     // then all other fields but `model` are unused
   std::optional<int64_t> max_tokens;
   int samples = 1;
   bool echo = false;
   bool logprobs = false;  // for the picked tokens; with echo, also for the prompt's
+  int top_logprobs = 0;   // alternatives in `logprobs`; params.top_logprobs may be larger
+  std::optional<int> prompt_logprobs;  // alternatives for each of the prompt's tokens
   bool token_ids = false;
   SamplingParams params;
   std::vector<std::string> stops;

@@ -1,9 +1,13 @@
 #include "app/batch/result.h"
 
+#include <algorithm>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "app/embed/result.h"
 #include "app/files/json_number.h"
+#include "app/jobs/openai_line.h"
 #include "engine/base/error.h"
 
 namespace skald {
@@ -26,9 +30,15 @@ int64_t characters(const std::string& text) {
   return count;
 }
 
+using Alternatives = std::vector<std::pair<int32_t, float>>;
+
+std::span<const Alternatives::value_type> first(const Alternatives& all, int most) {
+  return std::span(all).first(std::min(all.size(), static_cast<size_t>(most)));
+}
+
 class CompletionLists {
  public:
-  explicit CompletionLists(const Tokenizer* tokenizer) : tokenizer_(tokenizer) {}
+  CompletionLists(const Tokenizer* tokenizer, int most) : tokenizer_(tokenizer), most_(most) {}
 
   void add(int32_t token, const Picked* picked) {
     ids_.push_back(token);
@@ -52,7 +62,7 @@ class CompletionLists {
   // Several tokens may have the same text; the best of them counts.
   Json top(const Picked& picked) const {
     Json object = Json::object();
-    for (const auto& [id, logprob] : picked.top) {
+    for (const auto& [id, logprob] : first(picked.top, most_)) {
       const std::string name = tokenizer_ ? token_text(id, *tokenizer_) : std::to_string(id);
       if (!object.contains(name)) object[name] = float_json(logprob);
     }
@@ -60,6 +70,7 @@ class CompletionLists {
   }
 
   const Tokenizer* tokenizer_;
+  const int most_;  // alternatives of a token
   Json ids_ = Json::array(), tokens_ = Json::array(), offsets_ = Json::array(),
        logprobs_ = Json::array(), top_ = Json::array();
   int64_t offset_ = 0;
@@ -82,7 +93,7 @@ Json chat_token(int32_t id, float logprob, const Tokenizer* tokenizer) {
 // prompt's tokens come first; the first of them has none.
 Json completion_logprobs(const BatchPrompt& prompt, const SampleText& text, bool echo,
                          const Tokenizer* tokenizer) {
-  CompletionLists lists(tokenizer);
+  CompletionLists lists(tokenizer, prompt.job->request.top_logprobs);
   if (echo) {
     for (size_t i = 0; i < prompt.prompt.size(); ++i) {
       const bool scored = i > 0 && i - 1 < prompt.scores.size();
@@ -108,17 +119,40 @@ Json chat_logprobs(const SampleText& text, const Tokenizer* tokenizer) {
   return {{"content", std::move(content)}, {"refusal", nullptr}};
 }
 
+// As vLLM writes them: null for the first token, then objects of token ids, in which the prompt's
+// token comes first. The rank of a token that is not among the best is not known.
+Json prompt_logprobs(const BatchPrompt& prompt, const Tokenizer* tokenizer) {
+  Json list = Json::array({nullptr});
+  for (const Picked& picked : prompt.scores) {
+    Json token = Json::object();
+    const auto add = [&](int32_t id, float logprob, Json rank) {
+      token[std::to_string(id)] = {{"logprob", float_json(logprob)},
+                                   {"rank", std::move(rank)},
+                                   {"decoded_token", token_json(id, tokenizer)}};
+    };
+    add(picked.token, picked.logprob, nullptr);
+    int rank = 0;
+    for (const auto& [id, logprob] : first(picked.top, *prompt.job->request.prompt_logprobs)) {
+      add(id, logprob, ++rank);
+    }
+    list.push_back(std::move(token));
+  }
+  return list;
+}
+
 // For --plain: [{"id", "token", "logprob", "top": [...]}].
-Json plain_logprobs(const std::vector<Picked>& picks, const Tokenizer* tokenizer) {
+Json plain_logprobs(const std::vector<Picked>& picks, int most, const Tokenizer* tokenizer) {
   const auto token = [&](int32_t id, float logprob) -> Json {
     return {{"id", id}, {"token", token_json(id, tokenizer)}, {"logprob", float_json(logprob)}};
   };
   Json list = Json::array();
   for (const Picked& picked : picks) {
     Json one = token(picked.token, picked.logprob);
-    if (!picked.top.empty()) {
+    if (!picked.top.empty() && most > 0) {
       one["top"] = Json::array();
-      for (const auto& [id, logprob] : picked.top) one["top"].push_back(token(id, logprob));
+      for (const auto& [id, logprob] : first(picked.top, most)) {
+        one["top"].push_back(token(id, logprob));
+      }
     }
     list.push_back(std::move(one));
   }
@@ -182,6 +216,9 @@ Json choice_json(const BatchPrompt& prompt, const SampleText& text, size_t index
     choice["logprobs"] = request.logprobs
                              ? completion_logprobs(prompt, text, request.echo, options.tokenizer)
                              : Json(nullptr);
+    if (request.prompt_logprobs) {
+      choice["prompt_logprobs"] = prompt_logprobs(prompt, options.tokenizer);
+    }
   }
   choice["finish_reason"] = text.finish_reason();
   if (request.token_ids) choice["token_ids"] = ids_json(text.picks());
@@ -202,25 +239,12 @@ Json openai_body(const BatchJob& job, const BatchResultOptions& options) {
     }
   }
   body["choices"] = std::move(choices);
+  if (chat && job.request.prompt_logprobs) {
+    body["prompt_logprobs"] = prompt_logprobs(job.prompts.front(), options.tokenizer);
+  }
   body["usage"] = usage(job);
   if (const int64_t cut = cut_tokens(job)) body["truncated_prompt_tokens"] = cut;
   return body;
-}
-
-std::string openai_result(const BatchJob& job, const BatchResultOptions& options) {
-  Json line = {{"id", concat("batch_req_", job.request_hash)},
-               {"custom_id", parse_json(job.id)},
-               {"response", nullptr},
-               {"error", nullptr},
-               {"request_hash", job.request_hash}};
-  if (job.problem) {
-    line["error"] = problem_json(*job.problem);
-  } else {
-    line["response"] = {{"status_code", 200},
-                        {"request_id", job.request_hash},
-                        {"body", openai_body(job, options)}};
-  }
-  return dump(line);
 }
 
 Json plain_choice(const BatchPrompt& prompt, const SampleText& text, size_t index,
@@ -234,40 +258,57 @@ Json plain_choice(const BatchPrompt& prompt, const SampleText& text, size_t inde
   if (!text.calls().empty()) choice["tool_calls"] = calls_json(prompt, text, index);
   if (request.token_ids) choice["token_ids"] = ids_json(text.picks());
   if (prompt.score_prompt) {
-    choice["prompt_logprobs"] = plain_logprobs(prompt.scores, options.tokenizer);
+    const int most = request.prompt_logprobs.value_or(request.top_logprobs);
+    choice["prompt_logprobs"] = plain_logprobs(prompt.scores, most, options.tokenizer);
   }
-  if (request.logprobs) choice["logprobs"] = plain_logprobs(text.picks(), options.tokenizer);
+  if (request.logprobs) {
+    choice["logprobs"] = plain_logprobs(text.picks(), request.top_logprobs, options.tokenizer);
+  }
   return choice;
 }
 
-std::string plain_result(const BatchJob& job, const BatchResultOptions& options) {
-  Json line = {{"id", parse_json(job.id)}};
-  if (job.problem) {
-    line["error"] = problem_json(*job.problem);
-  } else {
-    Json choices = Json::array();
-    for (const BatchPrompt& prompt : job.prompts) {
-      for (const SampleText& text : prompt.texts) {
-        choices.push_back(plain_choice(prompt, text, choices.size(), options));
-      }
+Json plain_fields(const BatchJob& job, const BatchResultOptions& options) {
+  Json fields = Json::object();
+  Json choices = Json::array();
+  for (const BatchPrompt& prompt : job.prompts) {
+    for (const SampleText& text : prompt.texts) {
+      choices.push_back(plain_choice(prompt, text, choices.size(), options));
     }
-    if (choices.size() == 1) {
-      line.update(choices.front());
-    } else {
-      line["choices"] = std::move(choices);
-    }
-    line["prompt_tokens"] = job.prompt_tokens();
-    line["completion_tokens"] = job.new_tokens();
-    if (const int64_t cut = cut_tokens(job)) line["truncated_prompt_tokens"] = cut;
   }
-  line["request_hash"] = job.request_hash;
-  return dump(line);
+  if (choices.size() == 1) {
+    fields.update(choices.front());
+  } else {
+    fields["choices"] = std::move(choices);
+  }
+  fields["prompt_tokens"] = job.prompt_tokens();
+  fields["completion_tokens"] = job.new_tokens();
+  if (const int64_t cut = cut_tokens(job)) fields["truncated_prompt_tokens"] = cut;
+  return fields;
+}
+
+EmbedResult embed_result(const BatchJob& job, const BatchResultOptions& options) {
+  EmbedResult result;
+  for (const BatchPrompt& prompt : job.prompts) result.vectors.push_back(prompt.vector);
+  result.tokens = job.prompt_tokens();
+  result.cut = cut_tokens(job);
+  result.model = job.request.model.empty() ? options.model : job.request.model;
+  result.normalize = options.normalize;
+  return result;
 }
 
 }  // namespace
 
 std::string batch_result(const BatchJob& job, const BatchResultOptions& options) {
-  return options.plain ? plain_result(job, options) : openai_result(job, options);
+  const std::optional<EmbedRequest>& embed = job.request.embed;
+  if (options.plain) {
+    return plain_result(job, [&] {
+      return embed ? embed_fields(*embed, embed_result(job, options)) : plain_fields(job, options);
+    });
+  }
+  return openai_result(job, [&] {
+    return embed ? embed_body(*embed, embed_result(job, options), job.request_hash)
+                 : openai_body(job, options);
+  });
 }
 
 }  // namespace skald

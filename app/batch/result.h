@@ -13,6 +13,7 @@ struct BatchResultOptions {
   const Tokenizer* tokenizer = nullptr;  // none: texts are null
   std::string model;                     // the model's name if the line names none
   bool plain = false;
+  bool normalize = true;  // vectors (EmbedChoice)
 };
 
 std::string batch_result(const BatchJob& job, const BatchResultOptions& options);

@@ -71,11 +71,16 @@ void BatchFinisher::take_event(GenerationEvent& event) {
       break;
     case GenerationEvent::Kind::Token: {
       SampleText& text = prompt.texts[static_cast<size_t>(event.sample)];
+      const auto most = static_cast<size_t>(prompt.job->request.top_logprobs);
+      if (event.picked.top.size() > most) event.picked.top.resize(most);
       if (text.ended()) break;  // the model computed one token more than the stop text
       if (!text.feed(std::move(event.picked))) prompt.cancelled[event.sample] = true;
       ++run_.job.counts().tokens_out;
       break;
     }
+    case GenerationEvent::Kind::Vector:
+      prompt.vector = std::move(event.vector);
+      break;
     case GenerationEvent::Kind::End:
       end_sample(prompt, event);
       break;

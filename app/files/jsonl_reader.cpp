@@ -66,6 +66,15 @@ JsonlReader::JsonlReader(const std::string& file, LineRange range, JsonlLimits l
   }
 }
 
+JsonlReader::JsonlReader(std::string name, std::string_view text, LineRange range,
+                         JsonlLimits limits)
+    : name_(std::move(name)),
+      range_(range),
+      limits_(limits),
+      buffer_(text.begin(), text.end()),
+      end_(text.size()),
+      bytes_read_(std::ssize(text)) {}
+
 JsonlReader::~JsonlReader() {
   if (owned_) close(fd_);
 }
@@ -83,6 +92,7 @@ bool JsonlReader::is_file(uint64_t device, uint64_t inode) const {
 bool JsonlReader::ends_early() const { return stopped_ || interrupted_by() != 0; }
 
 bool JsonlReader::fill() {
+  if (fd_ < 0) return false;
   while (!ends_early()) {
     // read() alone would not wake for a signal that came to another thread, or just before it.
     pollfd ready{fd_, POLLIN, 0};

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace skald {
@@ -37,6 +38,9 @@ class JsonlReader {
  public:
   // "-" is stdin. Throws Error(Exit::Usage) where the file cannot be opened.
   explicit JsonlReader(const std::string& file, LineRange range = {}, JsonlLimits limits = {});
+  // Lines in memory.
+  JsonlReader(std::string name, std::string_view text, LineRange range = {},
+              JsonlLimits limits = {});
   ~JsonlReader();
   JsonlReader(const JsonlReader&) = delete;
   JsonlReader& operator=(const JsonlReader&) = delete;
@@ -62,7 +66,7 @@ class JsonlReader {
   LineRange range_;
   JsonlLimits limits_;
   std::atomic<bool> stopped_ = false;
-  int fd_ = -1;
+  int fd_ = -1;  // -1: all is in the buffer
   bool owned_ = false;
   std::vector<char> buffer_;
   size_t begin_ = 0, end_ = 0;  // the range of unread bytes in the buffer

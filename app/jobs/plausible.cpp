@@ -40,21 +40,52 @@ bool plausible_choices(const Json& choices) {
          std::all_of(choices.begin(), choices.end(), plausible_choice);
 }
 
+// Of numbers, or in base64.
+bool plausible_vector(const Json& vector) {
+  if (vector.is_string()) return !vector.get_ref<const std::string&>().empty();
+  const auto is_number = [](const Json& value) { return value.is_number(); };
+  return vector.is_array() && !vector.empty() &&
+         std::all_of(vector.begin(), vector.end(), is_number);
+}
+
+template <class Good>
+bool all_good(const Json& list, const Good& good) {
+  return list.is_array() && !list.empty() && std::all_of(list.begin(), list.end(), good);
+}
+
+bool plausible_data(const Json& data) {
+  return all_good(data, [](const Json& one) { return plausible_vector(at(one, "embedding")); });
+}
+
+bool plausible_ranking(const Json& results) {
+  return all_good(results, [](const Json& one) {
+    return is_count(at(one, "index")) && at(one, "relevance_score").is_number();
+  });
+}
+
 bool plausible_response(const Json& result) {
   const Json& response = at(result, "response");
   const Json& body = at(response, "body");
   const Json& usage = at(body, "usage");
   const Json &in = at(usage, "prompt_tokens"), &out = at(usage, "completion_tokens"),
              &total = at(usage, "total_tokens");
-  return at(response, "status_code") == Json(200) && plausible_choices(at(body, "choices")) &&
-         is_count(in) && is_count(out) && is_count(total) &&
-         in.get<double>() + out.get<double>() == total.get<double>();
+  if (at(response, "status_code") != Json(200) || !is_count(in) || !is_count(total)) return false;
+  if (body.contains("choices")) {
+    return plausible_choices(body["choices"]) && is_count(out) &&
+           in.get<double>() + out.get<double>() == total.get<double>();
+  }
+  return in == total && (body.contains("results") ? plausible_ranking(body["results"])
+                                                  : plausible_data(at(body, "data")));
 }
 
 bool plausible_plain(const Json& result) {
+  if (!is_count(at(result, "prompt_tokens"))) return false;
+  if (result.contains("embedding")) return plausible_vector(result["embedding"]);
+  if (result.contains("embeddings")) return all_good(result["embeddings"], plausible_vector);
+  if (result.contains("results")) return plausible_ranking(result["results"]);
   const bool text =
       result.contains("choices") ? plausible_choices(result["choices"]) : plausible_choice(result);
-  return text && is_count(at(result, "prompt_tokens")) && is_count(at(result, "completion_tokens"));
+  return text && is_count(at(result, "completion_tokens"));
 }
 
 bool plausible_score(const Json& result) {

@@ -21,7 +21,8 @@ LineRange JobFlags::range() const {
   return lines.empty() ? LineRange{} : parse_line_range(lines, "--lines");
 }
 
-void add_job_flags(Command& command, JobFlags& flags, const std::string& input_help) {
+void add_job_flags(Command& command, JobFlags& flags, const std::string& input_help,
+                   const std::string& output_help) {
   add_model_flag(command, flags.model);
   command.word("MODEL", "[MODEL]", flags.model_word).check(not_empty());
   const auto file = [&](const char* names, std::string& value, const std::string& help) {
@@ -32,7 +33,7 @@ void add_job_flags(Command& command, JobFlags& flags, const std::string& input_h
         .group(kJobFiles);
   };
   file("-i,--input", flags.input, input_help);
-  file("-o,--output", flags.output, "Write results here, one line each; -: stdout");
+  file("-o,--output", flags.output, output_help);
   command.flag("--resume", flags.resume, "Continue an output: compute only what is missing")
       .group(kJobFiles);
   command.option("--lines", flags.lines, "Read only these lines of the input, as 1:500 or 501:")

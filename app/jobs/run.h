@@ -32,8 +32,9 @@ struct JobFlags {
 
 inline constexpr const char* kJobFiles = "Input and output";  // the flags' group in --help
 
-// -m, [MODEL], -i with this help, -o, --resume, --lines, -q.
-void add_job_flags(Command& command, JobFlags& flags, const std::string& input_help);
+// -m, [MODEL], -i and -o with these helps, --resume, --lines, -q.
+void add_job_flags(Command& command, JobFlags& flags, const std::string& input_help,
+                   const std::string& output_help = "Write results here, one line each; -: stdout");
 
 // Call these before anything is read. The first throws Error(Exit::Usage) for a model that is given
 // twice and for a terminal as the input. The second claims the output, and throws

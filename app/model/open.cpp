@@ -172,6 +172,11 @@ OpenedModel open_model(const ModelFlags& flags) {
   return opened;
 }
 
+std::string model_name(const OpenedModel& opened) {
+  const std::filesystem::path path = std::filesystem::absolute(opened.path).lexically_normal();
+  return (path.has_filename() ? path.filename() : path.parent_path().filename()).string();
+}
+
 void check_context(const ModelFlags& flags, const ModelConfig& config) {
   if (flags.run.context > config.context) {
     fail(Exit::Usage, "-c ", flags.run.context, ": the model was trained for ", config.context,

@@ -49,6 +49,9 @@ std::filesystem::path bundled_model();
 // quantizes them.
 OpenedModel open_model(const ModelFlags& flags);
 
+// The name of its folder or file, as results call the model.
+std::string model_name(const OpenedModel& opened);
+
 // Throws Error(Exit::Usage) if -c is larger than the context the model was trained for, where the
 // output would be noise.
 void check_context(const ModelFlags& flags, const ModelConfig& config);

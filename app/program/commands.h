@@ -26,6 +26,7 @@ void add_diff(Command& program);
 void add_plan(Command& program);
 void add_perplexity(Command& program);
 void add_score(Command& program);
+void add_embed(Command& program);
 void add_imatrix(Command& program);
 void add_doctor(Command& program);
 void add_quantize(Command& program);
@@ -42,6 +43,7 @@ inline constexpr NamedCommand kCommands[] = {
     {"batch", add_batch},
     {"perplexity", add_perplexity},
     {"score", add_score},
+    {"embed", add_embed},
     {"pull", add_pull},
     {"ls", add_ls},
     {"rm", add_rm},

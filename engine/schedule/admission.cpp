@@ -111,8 +111,8 @@ bool Admission::begin_beside_sibling(ScheduledSample& sample, const ScheduledSam
 
 void Admission::share_prefix(ScheduledSample& sample) {
   // The last token must be computed for its logits, and so must every token whose successor needs a
-  // score.
-  const int64_t most = sample.unscored() ? sample.scored : sample.length() - 1;
+  // score, or whose hidden row is pooled.
+  const int64_t most = sample.unscored() ? sample.scored : sample.goal() - 1;
   sample.sequence =
       prefixes_.share(sample.tokens, sample.hashes, most / kPageTokens, sample.generation->adapter);
 }

@@ -28,6 +28,9 @@ class TokenFilter {
   virtual std::span<const int32_t> forced() { return {}; }
 };
 
+// Which hidden rows of a prompt (Executor::hidden()) become the one vector that stands for its text.
+enum class Pooling : uint8_t { None, First, Mean, Last };
+
 // Must live until the End events of all its samples have been processed.
 struct Generation {
   std::vector<int32_t> prompt;     // at least one token; all are in the vocabulary
@@ -38,6 +41,9 @@ struct Generation {
   std::span<const int32_t> stops;  // tokens that end a sample
   bool score_prompt = false;       // also report log-probabilities of the prompt's tokens
   bool score_forced = false;  // and of tokens that a filter forces: the model is asked for each
+  // Not None: the prompt's vector is computed instead of new tokens. There is one sample then, and
+  // max_tokens is 0.
+  Pooling pooling = Pooling::None;
   std::vector<std::unique_ptr<TokenFilter>> filters;  // one for each sample, or empty
 
   // One flag for each sample. Any thread may set it; the sample ends with the next step.
@@ -56,7 +62,7 @@ enum class Ending : uint8_t {
 
 // The events of one sample come in order. The prompt's tokens come with the first sample.
 struct GenerationEvent {
-  enum class Kind : uint8_t { PromptToken, Token, End };
+  enum class Kind : uint8_t { PromptToken, Token, Vector, End };
 
   Generation* generation;
   int sample;
@@ -64,6 +70,7 @@ struct GenerationEvent {
   Ending ending = Ending::Stop;
   Picked picked = {};  // PromptToken: a token of the prompt, from the second on
   std::string problem = {};
+  std::vector<float> vector = {};  // Vector: [dim], finite, as pooled
 };
 
 }  // namespace skald

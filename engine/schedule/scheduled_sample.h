@@ -20,7 +20,10 @@ struct ScheduledSample {
   std::vector<int32_t> tokens;   // the prompt's tokens, then the picked ones
   std::vector<uint64_t> hashes;  // page_hashes() of the prompt
   Sequence sequence;             // cache of a prefix of `tokens`
-  int64_t scored = 0;            // prompt tokens reported as PromptToken events
+  // Prompt tokens reported as PromptToken events, or whose hidden rows are in the sum of
+  // Pooling::Mean.
+  int64_t scored = 0;
+  std::vector<double> pooled = {};  // [dim], of the hidden rows so far
   int passed = 0;                // younger samples that overtook this one in the queue
   bool ended = false;
   // After a preemption: cache in the host's memory, until the sequence has been continued with it.
@@ -29,11 +32,16 @@ struct ScheduledSample {
   int64_t prompt_length() const { return static_cast<int64_t>(generation->prompt.size()); }
   int64_t length() const { return static_cast<int64_t>(tokens.size()); }
 
-  // The number of tokens to compute: all, or all but the last if no token may follow it.
-  int64_t goal() const { return length() - (generation->max_tokens == 0 ? 1 : 0); }
+  // The number of tokens to compute: all, or all but the last if nothing follows from it.
+  int64_t goal() const {
+    if (generation->pooling == Pooling::First) return 1;
+    return length() - (generation->max_tokens == 0 && !pools() ? 1 : 0);
+  }
+  bool pools() const { return generation->pooling != Pooling::None; }
   int64_t pending() const { return goal() - sequence.length(); }
   bool in_prefill() const { return pending() > 1; }  // false: in decode, one row a step
   bool unscored() const {
+    if (generation->pooling == Pooling::Mean) return scored < prompt_length();
     return generation->score_prompt && index == 0 && scored < prompt_length() - 1;
   }
 

@@ -5,6 +5,7 @@
 
 #include "engine/base/error.h"
 #include "engine/schedule/step_choice.h"
+#include "engine/schedule/step_pools.h"
 
 namespace skald {
 namespace {
@@ -39,6 +40,9 @@ void Scheduler::add(Generation& generation) {
   const int64_t length = static_cast<int64_t>(generation.prompt.size());
   check(length > 0 && length <= executor_.context(), "a prompt has tokens and fits the context");
   check(generation.samples() > 0, "a generation has samples");
+  const bool pools = generation.pooling != Pooling::None;
+  check(!pools || (generation.samples() == 1 && generation.max_tokens == 0),
+        "a generation that gives a vector has one sample and no new token");
   // Pages without the recurrent state that belongs to them are of no use to other samples.
   const bool shares = !executor_.pages().has_states();
   const auto hashes =
@@ -48,7 +52,7 @@ void Scheduler::add(Generation& generation) {
     auto sample = std::make_unique<ScheduledSample>(
         ScheduledSample{&generation, index, added_++, generation.prompt, hashes,
                         executor_.new_sequence(generation.adapter)});
-    const bool nothing_to_do = generation.max_tokens == 0 && !(scores && index == 0);
+    const bool nothing_to_do = generation.max_tokens == 0 && !pools && !(scores && index == 0);
     if (nothing_to_do) {
       finished_.push_back(std::move(sample));
     } else {
@@ -67,6 +71,8 @@ std::span<GenerationEvent> Scheduler::step() {
   for (const auto& sample : running_) bring_back(*sample);
   choose_rows(running_, limits_.rows, parts_);
   make_room();
+  std::stable_partition(parts_.begin(), parts_.end(),
+                        [](const StepPicks::Rows& part) { return !part.sample->pools(); });
   if (!parts_.empty()) compute();
   remove_ended();
   return events_;
@@ -85,10 +91,23 @@ void Scheduler::compute() {
   swap_.times().ran(rows, of_prompts, counts_.busy_seconds - busy);
   if (!picks.empty()) swap_.times().finished(0);
   for (StepPick& pick : picks) deliver(pick);
-  // A prompt that is only scored ends without a new token.
+  // A prompt that is only scored or pooled ends without a new token.
   for (const auto& sample : running_) {
-    if (!sample->ended && sample->pending() == 0) end(*sample, Ending::Length);
+    if (!sample->ended && sample->pending() == 0) end_prompt(*sample);
   }
+}
+
+void Scheduler::end_prompt(ScheduledSample& sample) {
+  if (sample.pools()) {
+    std::vector<float> vector = pooled_vector(sample);
+    if (vector.empty()) {
+      end(sample, Ending::Failed, "the model's vector of the text has NaN or infinity");
+      return;
+    }
+    events_.push_back({sample.generation, sample.index, GenerationEvent::Kind::Vector,
+                       Ending::Stop, {}, "", std::move(vector)});
+  }
+  end(sample, Ending::Length);
 }
 
 void Scheduler::drop_cancelled() {
@@ -210,6 +229,7 @@ bool Scheduler::run() {
 std::span<StepPick> Scheduler::pick() {
   const Stopwatch stopwatch(clock_, counts_.busy_seconds);
   try {
+    pool_rows(executor_, parts_);
     return picks_.pick(executor_, parts_);
   } catch (const Error& error) {
     if (error.code() != Exit::Memory) throw;

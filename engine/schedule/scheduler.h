@@ -6,7 +6,8 @@
 // host's memory (engine/schedule/swap_space.h), or their tokens are computed again later, whichever
 // took less time so far. Preemption changes no token, because a sample's result does not depend on
 // the other samples. A prompt that shares a prefix with a running prompt waits for that prompt's
-// pages instead of computing them too (engine/memory/prefix_index.h).
+// pages instead of computing them too (engine/memory/prefix_index.h). A prompt whose vector is the
+// mean of all hidden rows computes all of them, and waits for none.
 //
 // Borrows the executor, which must outlive the scheduler. Not thread-safe.
 #pragma once
@@ -82,6 +83,7 @@ class Scheduler {
   void deliver(StepPick& pick);
   void deliver_next(ScheduledSample& sample, Picked picked);
   bool take(ScheduledSample& sample, Picked picked);
+  void end_prompt(ScheduledSample& sample);
   void end(ScheduledSample& sample, Ending ending, std::string problem = "");
   void remove_ended();
 

@@ -5,7 +5,7 @@
 namespace skald {
 namespace {
 
-// Up to `most` of the sample's pending rows, and which logits of them are needed.
+// Up to `most` of the sample's pending rows, and which of them give something.
 StepPicks::Rows part_of(ScheduledSample& sample, int64_t most) {
   const int64_t at = sample.sequence.length();
   int64_t count = std::min(sample.pending(), most);
@@ -19,7 +19,7 @@ StepPicks::Rows part_of(ScheduledSample& sample, int64_t most) {
     } else {
       want = Want::EveryRow;
     }
-  } else if (count == sample.pending() && sample.generation->max_tokens > 0) {
+  } else if (count == sample.pending() && (sample.generation->max_tokens > 0 || sample.pools())) {
     want = Want::LastRow;
   }
   return {&sample, at, count, want};

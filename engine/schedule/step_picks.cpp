@@ -11,14 +11,12 @@ std::span<StepPick> StepPicks::pick(Executor& executor, std::span<const Rows> st
   picks_.clear();
   forced_count_ = 0;
   size_t wanted = 0;
-  for (const Rows& rows : step) {
-    wanted += static_cast<size_t>(rows.want == Want::EveryRow  ? rows.count
-                                  : rows.want == Want::LastRow ? 1
-                                                               : 0);
-  }
+  for (const Rows& rows : step) wanted += static_cast<size_t>(rows.wanted());
   // Resized once, because requests point to elements
   if (forced_.size() < wanted) forced_.resize(wanted);
-  for (const Rows& rows : step) add(rows);
+  for (const Rows& rows : step) {
+    if (!rows.sample->pools()) add(rows);
+  }
   if (requests_.empty()) return {};
   try {
     std::vector<Picked> picked = executor.pick(requests_);

@@ -1,5 +1,6 @@
 // Picks a token from each row of a step's logits: the next token of a sample, or the known next
 // token of a prompt that reports log-probabilities. A row that fails does not affect the others.
+// Rows of samples that pool hidden rows (step_pools.h) are passed over; they are the step's last.
 #pragma once
 
 #include <cstdint>
@@ -26,6 +27,10 @@ class StepPicks {
     ScheduledSample* sample;
     int64_t first, count;  // positions
     Want want;
+
+    int64_t wanted() const {
+      return want == Want::EveryRow ? count : want == Want::LastRow ? 1 : 0;
+    }
   };
 
   // The result is valid until the next call. Throws only Error(Exit::Memory), and may then be

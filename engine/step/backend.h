@@ -147,7 +147,8 @@ class Executor {
   // The same row after the last norm, in float32: the input of the head. [dim], valid until the
   // next call on the executor.
   virtual std::span<const float> hidden(int64_t row) = 0;
-  virtual std::vector<Picked> pick(std::span<const PickRequest> requests);  // one per wanted row
+  // One request for each wanted row, or for each of the first ones.
+  virtual std::vector<Picked> pick(std::span<const PickRequest> requests);
 
   // pick() and at once run() with the picked tokens, so that the device does not wait for the host.
   // `sequences` are the last step's, in its order, with one wanted row each; each grows by its

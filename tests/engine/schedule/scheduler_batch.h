@@ -46,6 +46,7 @@ struct Request {
   float temperature = 1;
   int samples = 1;
   bool score = false;
+  Pooling pooling = Pooling::None;
 };
 
 inline Generation make_generation(const Request& request, uint64_t stream) {
@@ -56,6 +57,7 @@ inline Generation make_generation(const Request& request, uint64_t stream) {
   generation.params.seed = 5;
   generation.params.top_logprobs = 2;
   generation.score_prompt = request.score;
+  generation.pooling = request.pooling;
   for (int s = 0; s < request.samples; ++s) generation.streams.push_back(100 * stream + s);
   generation.cancelled =
       std::make_unique<std::atomic<bool>[]>(static_cast<size_t>(request.samples));
@@ -69,6 +71,7 @@ struct Result {
   Ending ending = Ending::Failed;
   std::string problem;
   int64_t end_step = 0;
+  std::vector<float> vector;
 };
 
 using Results = std::map<std::pair<size_t, int>, Result>;
@@ -90,6 +93,8 @@ struct Batch {
         result.tokens.push_back(event.picked.token);
       } else if (event.kind == GenerationEvent::Kind::PromptToken) {
         result.prompt.push_back(event.picked);
+      } else if (event.kind == GenerationEvent::Kind::Vector) {
+        result.vector = event.vector;
       } else {
         ++result.ends;
         result.ending = event.ending;
