@@ -7,9 +7,11 @@
 #include "app/batch/flags.h"
 #include "app/batch/model.h"
 #include "app/batch/run.h"
+#include "app/files/atomic_file.h"
 #include "app/files/json.h"
 #include "app/jobs/limits.h"
 #include "app/jobs/run.h"
+#include "app/jobs/work.h"
 #include "app/model/plan_report.h"
 #include "app/program/command.h"
 #include "app/program/commands.h"
@@ -95,28 +97,22 @@ struct Setup {
 
 int dry_run(const Setup& s) {
   JobInput input(s.reader, nullptr, s.flags.text, "");
-  const BatchCensus census = take_census(input, s.preparer, s.limits.run.context);
-  BatchRates rates;
-  if (census.texts > 0) {
+  BatchEstimate estimate{
+      .census = take_census(input, s.preparer, s.limits.run.context),
+      .limits = s.limits,
+      .devices = s.devices.size()};
+  for (const Device& device : s.devices) estimate.gpus += device.cuda ? device.ranks : 0;
+  if (estimate.census.texts > 0) {
     const auto executor = make_executor(s.model.opened.model, s.limits.run, s.devices.front());
-    rates = measure_rates(*executor, s.limits.run.sequences,
-                          census.prompt_tokens / std::max<int64_t>(census.texts, 1));
+    estimate.rates = measure_rates(*executor, s.limits.run.sequences, estimate.census);
   }
-  StandardOutput().write(census_text(census, s.limits, rates, s.devices.size()));
-  return static_cast<int>(census.bad > 0 ? Exit::SomeLines : Exit::Done);
-}
-
-// The scheduler's part of the counts in a manifest.
-Json work_json(const SchedulerCounts& work) {
-  const auto milliseconds = [](double seconds) { return std::round(seconds * 1000) / 1000; };
-  return {{"steps", work.steps},
-          {"shared_tokens", work.shared_tokens},
-          {"preemptions", work.preemptions},
-          {"swapped", work.swapped},
-          {"swapped_tokens", work.swapped_tokens},
-          {"memory_ran_out", work.lowered},
-          {"busy_seconds", milliseconds(work.busy_seconds)},
-          {"gpu_seconds", milliseconds(work.device_seconds)}};
+  StandardOutput().write(to_text(estimate));
+  if (!s.flags.report.empty()) {
+    AtomicFile file(s.flags.report, {.mode = 0666});
+    file.write(dump(to_json(estimate), 2) + "\n");
+    file.commit();
+  }
+  return static_cast<int>(estimate.census.bad > 0 ? Exit::SomeLines : Exit::Done);
 }
 
 // What a person reads on stderr at the end.
@@ -156,7 +152,14 @@ int compute(const Setup& s) {
       prepare_threads(s.devices.front())};
   SchedulerCounts work;
   const int code =
-      job.execute([&] { work = run_batch(run, executors); }, [&] { return work_json(work); });
+      job.execute([&] { work = run_batch(run, executors); }, [&] {
+        Json counts = work_json(work);
+        if (!flags.report.empty()) {
+          counts.update(floor_json(work, *executors.front(), s.devices.front(),
+                                   flags.model.run.threads));
+        }
+        return counts;
+      });
   if (flags.quiet) return code;
   std::fputs(report(job.progress(), work, executors.size()).c_str(), stderr);
   std::fputs(s.preparer.unknown_fields().text().c_str(), stderr);

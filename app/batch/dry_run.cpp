@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <vector>
 
+#include "app/files/json.h"
 #include "app/files/signals.h"
 #include "app/jobs/progress.h"
 #include "engine/base/counted.h"
@@ -61,11 +62,13 @@ BatchCensus take_census(JobInput& input, BatchPreparer& preparer, int64_t contex
   return census;
 }
 
-BatchRates measure_rates(Executor& executor, int64_t sequences, int64_t prompt_length) {
+BatchRates measure_rates(Executor& executor, int64_t sequences, const BatchCensus& census) {
   constexpr int kSteps = 4;  // the first one warms up
-  const int64_t length = std::clamp<int64_t>(prompt_length, 1, executor.context() - kSteps);
+  const int64_t most_length = executor.context() - kSteps;
+  const int64_t texts = std::max<int64_t>(census.texts, 1);
+  const int64_t prompt = std::clamp<int64_t>(census.prompt_tokens / texts, 1, most_length);
   const int64_t vocab = executor.program().vocab();
-  const std::vector<int32_t> tokens = some_tokens(std::min(executor.max_rows(), length), vocab);
+  const std::vector<int32_t> tokens = some_tokens(std::min(executor.max_rows(), prompt), vocab);
   BatchRates rates;
   for (int step = 0; step < 2; ++step) {
     Sequence sequence = executor.new_sequence();
@@ -75,28 +78,56 @@ BatchRates measure_rates(Executor& executor, int64_t sequences, int64_t prompt_l
     executor.logits(0);
     rates.prompt = static_cast<double>(tokens.size()) / seconds_since(start);
   }
+  if (census.most_new_tokens == 0) return rates;
 
-  const int64_t most = executor.pages().size() / (pages_for(kSteps) + 1);
-  std::vector<Sequence> texts;
-  for (int64_t i = 0; i < std::min(sequences, most); ++i) texts.push_back(executor.new_sequence());
+  // All texts continue one beginning, which is computed once and as long as texts are on average.
+  const int64_t length =
+      std::clamp<int64_t>(prompt + census.most_new_tokens / texts / 2, 1, most_length);
+  std::vector<Sequence> copies;
+  copies.push_back(executor.new_sequence());
+  while (copies.front().length() < length) {
+    const int64_t rest = length - copies.front().length();
+    const std::vector<int32_t> part = some_tokens(std::min(executor.max_rows(), rest), vocab);
+    const SeqRows rows{&copies.front(), part, Want::Nothing};
+    executor.run({&rows, 1});
+  }
+  const int64_t most =
+      (executor.pages().size() - pages_for(length)) / (pages_for(kSteps) + 1) + 1;
+  const int64_t count = std::max<int64_t>(std::min({sequences, most, executor.max_rows()}), 1);
+  for (int64_t i = 1; i < count; ++i) {
+    copies.push_back(copies.front().fork());
+  }
   const SamplingParams params;
   std::vector<SeqRows> rows;
-  rows.reserve(texts.size());
-  for (Sequence& text : texts) rows.push_back({&text, std::span(tokens).first(1), Want::LastRow});
-  const std::vector<PickRequest> picks(texts.size(), PickRequest{&params, {}});
+  rows.reserve(copies.size());
+  for (Sequence& text : copies) {
+    rows.push_back({&text, std::span(tokens).first(1), Want::LastRow});
+  }
+  const std::vector<PickRequest> picks(rows.size(), PickRequest{&params, {}});
   auto start = Clock::now();
   for (int step = 0; step < kSteps; ++step) {
     if (step == 1) start = Clock::now();
     executor.run(rows);
     executor.pick(picks);
   }
-  rates.text = static_cast<double>((kSteps - 1) * texts.size()) / seconds_since(start);
+  rates.text = static_cast<double>((kSteps - 1) * rows.size()) / seconds_since(start);
   return rates;
 }
 
-std::string census_text(const BatchCensus& census, const JobLimits& limits, const BatchRates& rates,
-                        size_t devices) {
-  const RunOptions& run = limits.run;
+double BatchEstimate::prompt_seconds() const {
+  if (census.prompt_tokens == 0) return 0;
+  return static_cast<double>(census.prompt_tokens) / rates.prompt / static_cast<double>(devices);
+}
+
+double BatchEstimate::text_seconds() const {
+  if (census.most_new_tokens == 0) return 0;
+  return static_cast<double>(census.most_new_tokens) / rates.text / static_cast<double>(devices);
+}
+
+std::string to_text(const BatchEstimate& estimate) {
+  const BatchCensus& census = estimate.census;
+  const RunOptions& run = estimate.limits.run;
+  const MemoryPlan& plan = estimate.limits.plan;
   std::string text = concat("lines            ", census.lines, ", ", census.bad, " bad");
   if (census.skipped > 0) text += concat(", ", census.skipped, " skipped as too long");
   text += concat("\nprompt tokens    ", census.prompt_tokens, " (", census.shortest, " to ",
@@ -104,15 +135,39 @@ std::string census_text(const BatchCensus& census, const JobLimits& limits, cons
                  " at most, in ", counted(census.texts, "text"), "\nat a time        ",
                  counted(run.sequences, "text"), ", ", counted(run.rows, "token"), " a step, ",
                  counted(run.cache_tokens, "token"), " in the cache\nmemory           ",
-                 size_text(limits.plan.needed()), devices > 1 ? " on each device" : "", ", ",
-                 size_text(limits.plan.available), " can be had\n");
+                 size_text(plan.needed()), estimate.devices > 1 ? " on each device" : "", ", ",
+                 size_text(plan.available), " can be had\n");
   if (census.texts == 0) return text;
-  const double count = static_cast<double>(devices);
-  const double prompts = static_cast<double>(census.prompt_tokens) / rates.prompt / count;
-  const double texts = static_cast<double>(census.most_new_tokens) / rates.text / count;
-  return text + concat("time             ", duration_text(prompts + texts), " at most (prompts ",
-                       duration_text(prompts), ", new tokens ", duration_text(texts),
-                       "), as a few steps were timed\n");
+  text += concat("time             ", duration_text(estimate.seconds()), " at most (prompts ",
+                 duration_text(estimate.prompt_seconds()), ", new tokens ",
+                 duration_text(estimate.text_seconds()), "), as a few steps were timed\n");
+  if (estimate.gpus == 0) return text;
+  char hours[32];
+  std::snprintf(hours, sizeof hours, estimate.gpu_hours() < 0.1 ? "%.2g" : "%.2f",
+                estimate.gpu_hours());
+  return text + concat("GPU hours        ", hours, " at most, on ",
+                       counted(static_cast<int64_t>(estimate.gpus), "GPU"), "\n");
+}
+
+Json to_json(const BatchEstimate& estimate) {
+  const BatchCensus& census = estimate.census;
+  const RunOptions& run = estimate.limits.run;
+  return {{"lines", census.lines},
+          {"bad", census.bad},
+          {"skipped", census.skipped},
+          {"texts", census.texts},
+          {"tokens_in", census.prompt_tokens},
+          {"most_tokens_out", census.most_new_tokens},
+          {"max_seqs", run.sequences},
+          {"max_tokens_per_step", run.rows},
+          {"cache_tokens", run.cache_tokens},
+          {"memory_bytes", estimate.limits.plan.needed()},
+          {"devices", estimate.devices},
+          {"tokens_per_second", {{"in", estimate.rates.prompt}, {"out", estimate.rates.text}}},
+          {"prompt_seconds", estimate.prompt_seconds()},
+          {"most_text_seconds", estimate.text_seconds()},
+          {"most_seconds", estimate.seconds()},
+          {"most_gpu_hours", estimate.gpu_hours()}};
 }
 
 }  // namespace skald

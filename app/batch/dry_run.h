@@ -1,4 +1,5 @@
-// skald batch --dry-run: reads and prepares every line as a run would, and estimates its time.
+// skald batch --dry-run: reads and prepares every line as a run would, and estimates its time,
+// memory and GPU hours.
 #pragma once
 
 #include <functional>
@@ -6,6 +7,7 @@
 #include <string>
 
 #include "app/batch/prepare.h"
+#include "app/files/json_fwd.h"
 #include "app/jobs/input.h"
 #include "app/jobs/limits.h"
 #include "engine/step/backend.h"
@@ -25,9 +27,23 @@ BatchCensus take_census(JobInput& input, BatchPreparer& preparer, int64_t contex
 struct BatchRates {
   double prompt = 0, text = 0;
 };
-BatchRates measure_rates(Executor& executor, int64_t sequences, int64_t prompt_length);
+// So many sequences that are half-way through the texts of the census.
+BatchRates measure_rates(Executor& executor, int64_t sequences, const BatchCensus& census);
 
-std::string census_text(const BatchCensus& census, const JobLimits& limits, const BatchRates& rates,
-                        size_t devices);
+struct BatchEstimate {
+  BatchCensus census;
+  JobLimits limits;
+  BatchRates rates;
+  size_t devices = 1;
+  size_t gpus = 0;  // of all devices together
+
+  double prompt_seconds() const;
+  double text_seconds() const;  // at most, as texts may end early
+  double seconds() const { return prompt_seconds() + text_seconds(); }
+  double gpu_hours() const { return seconds() / 3600 * static_cast<double>(gpus); }
+};
+
+std::string to_text(const BatchEstimate& estimate);
+Json to_json(const BatchEstimate& estimate);
 
 }  // namespace skald

@@ -3,6 +3,7 @@
 // thread that writes results fills the rest.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -34,6 +35,7 @@ struct BatchJob : JobLine {
   std::deque<BatchPrompt> prompts;
   int64_t open = 0;      // samples that have not ended
   bool skipped = false;  // too long, and --on-overflow skip: no result is written
+  std::chrono::steady_clock::time_point taken = {};  // when a device got it
 
   int64_t prompt_tokens() const {
     int64_t tokens = 0;

@@ -110,6 +110,8 @@ void BatchFinisher::finish(const BatchJob& job) {
     run_.job.fail(job.line, *job.problem);
   } else {
     ++run_.job.counts().done;
+    run_.job.took(
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - job.taken).count());
   }
   run_.job.counts().tokens_in += job.prompt_tokens();
 }
@@ -216,6 +218,7 @@ class Pipeline {
       auto job = scheduler.idle() ? jobs_.pop() : jobs_.try_pop();
       if (!job) break;
       BatchJob& taken = **job;
+      taken.taken = std::chrono::steady_clock::now();
       if (!news_.push({std::move(*job), {}}))
         return false;  // the finisher owns the job from now on
       for (BatchPrompt& prompt : taken.prompts) scheduler.add(prompt);

@@ -8,6 +8,7 @@
 #include "app/files/output_file.h"
 #include "app/jobs/limits.h"
 #include "app/jobs/run.h"
+#include "app/jobs/work.h"
 #include "app/model/open.h"
 #include "app/model/plan_report.h"
 #include "app/program/command.h"
@@ -136,9 +137,10 @@ int embed(EmbedCommandFlags& flags) {
   UnknownFields unknown;
   const SchedulerLimits scheduling{.sequences = limits.run.sequences,
                                    .swap = swap_limits(executors, device)};
+  SchedulerCounts work;
   const int code = job.execute(
-      [&] { run_embedding(*executors.front(), scheduling, options, job, unknown); },
-      [] { return Json::object(); });
+      [&] { work = run_embedding(*executors.front(), scheduling, options, job, unknown); },
+      [&] { return work_json(work); });
   if (!flags.quiet) {
     const std::string summary = job.progress().summary(job.progress().seconds());
     std::fprintf(stderr, "skald: %s\n%s%s", summary.c_str(), unknown.text().c_str(),

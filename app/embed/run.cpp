@@ -28,6 +28,7 @@ struct EmbedJob : JobLine {
   std::deque<EmbedText> texts;
   size_t open = 0;  // texts that have no vector yet
   int64_t tokens = 0, cut = 0;
+  Progress::Clock::time_point taken = Progress::Clock::now();
 };
 
 class Embedding {
@@ -155,6 +156,7 @@ class Embedding {
     } else {
       ++job_.counts().done;
       job_.counts().tokens_in += job.tokens;
+      job_.took(std::chrono::duration<double>(Progress::Clock::now() - job.taken).count());
     }
   }
 

@@ -1,9 +1,14 @@
 #include "app/jobs/run.h"
 
+#include <filesystem>
+
+#include "app/files/atomic_file.h"
 #include "app/files/signals.h"
 #include "app/program/command.h"
+#include "app/program/version.h"
 #include "app/terminal/output.h"
 #include "engine/base/error.h"
+#include "engine/base/printable.h"
 
 namespace skald {
 namespace {
@@ -13,6 +18,11 @@ void check_not_the_input(const JsonlReader& reader, const OutputFile& output) {
   if (output.is_file() && reader.is_file(status.st_dev, status.st_ino)) {
     fail(Exit::Usage, output.name(), ": is the input too; name another output");
   }
+}
+
+bool same_file(const std::string& a, const std::string& b) {
+  std::error_code error;
+  return a == b || std::filesystem::equivalent(a, b, error);
 }
 
 }  // namespace
@@ -40,6 +50,10 @@ void add_job_flags(Command& command, JobFlags& flags, const std::string& input_h
       .type_name("A:B")
       .check(not_empty())
       .group(kJobFiles);
+  command.option("--report", flags.report, "Write counts, speed and latencies of the run here, as JSON")
+      .type_name("FILE")
+      .check(not_empty())
+      .group(kJobFiles);
   command.flag("-q,--quiet", flags.quiet, "Show no progress and no summary").group(kJobFiles);
 }
 
@@ -49,6 +63,13 @@ void check_job_flags(JobFlags& flags) {
     fail(Exit::Usage,
          "no input: expected a file of lines with -i, or lines from a pipe, found a terminal");
   }
+  if (flags.report.empty()) return;
+  for (const std::string& other : {flags.input, flags.output, manifest_path(flags.output)}) {
+    if (!same_file(flags.report, other)) continue;
+    fail(Exit::Usage, "--report ", printable(flags.report),
+         ": is also an input or output of the run; name another file");
+  }
+  check_writable(flags.report);
 }
 
 std::shared_ptr<FileClaim> claim_job_output(const JobFlags& flags) {
@@ -90,6 +111,25 @@ void JobRun::end(int code, const Json& more) {
       {"tokens_in", counts_.tokens_in.load()}, {"tokens_out", counts_.tokens_out.load()}};
   counts.update(more);
   if (writer_->output().is_file()) manifest_.end(code, counts);
+  if (!flags_.report.empty()) write_report(code, counts);
+}
+
+void JobRun::write_report(int code, const Json& counts) const {
+  const double seconds = progress_.seconds();
+  const auto rate = [&](int64_t tokens) { return static_cast<double>(tokens) / seconds; };
+  const Json report = {
+      {"skald", version()},
+      {"ended", utc_now()},
+      {"exit_code", code},
+      {"wall_seconds", seconds},
+      {"tokens_per_second",
+       {{"in", rate(counts_.tokens_in)}, {"out", rate(counts_.tokens_out)}}},
+      {"latency_seconds", latencies_.json()},
+      {"counts", counts}};
+  AtomicFile file(flags_.report, {.mode = 0666});
+  file.write(dump(report, 2));
+  file.write("\n");
+  file.commit();
 }
 
 void JobRun::fail(int64_t line, const LineProblem& problem) {

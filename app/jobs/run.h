@@ -12,6 +12,7 @@
 #include "app/files/jsonl_reader.h"
 #include "app/jobs/failures.h"
 #include "app/jobs/input.h"
+#include "app/jobs/latencies.h"
 #include "app/jobs/manifest.h"
 #include "app/jobs/progress.h"
 #include "app/jobs/result_writer.h"
@@ -24,7 +25,7 @@ class Command;
 struct JobFlags {
   ModelFlags model;
   std::string model_word;  // [MODEL]
-  std::string input = "-", output = "-", lines;
+  std::string input = "-", output = "-", lines, report;
   bool resume = false, quiet = false;
 
   LineRange range() const;
@@ -32,12 +33,12 @@ struct JobFlags {
 
 inline constexpr const char* kJobFiles = "Input and output";  // the flags' group in --help
 
-// -m, [MODEL], -i and -o with these helps, --resume, --lines, -q.
+// -m, [MODEL], -i and -o with these helps, --resume, --lines, --report, -q.
 void add_job_flags(Command& command, JobFlags& flags, const std::string& input_help,
                    const std::string& output_help = "Write results here, one line each; -: stdout");
 
 // Call these before anything is read. The first throws Error(Exit::Usage) for a model that is given
-// twice and for a terminal as the input. The second claims the output, and throws
+// twice, for a terminal as the input, and for a --report that is another file of the run. The second claims the output, and throws
 // Error(Exit::Usage) for one that exists without --resume.
 void check_job_flags(JobFlags& flags);
 std::shared_ptr<FileClaim> claim_job_output(const JobFlags& flags);
@@ -59,8 +60,8 @@ class JobRun {
   void begin(const Json& run);
 
   // Call it after begin(). Calls `work`, which writes a result for every line, or returns early if
-  // the program is interrupted. Then ends the output, and the manifest with the counts and those of
-  // more(). Returns the exit code. Throws the first Error of the work, after saving what was done.
+  // the program is interrupted. Then ends the output, and the manifest and --report with the counts
+  // and those of more(). Returns the exit code. Throws the first Error of the work, after saving what was done.
   int execute(const std::function<void()>& work, const std::function<Json()>& more);
 
   JobInput& input() { return *input_; }
@@ -69,6 +70,7 @@ class JobRun {
   JobProgress& progress() { return progress_; }
 
   void fail(int64_t line, const LineProblem& problem);  // counts a line that failed
+  void took(double seconds) { latencies_.add(seconds); }  // for --report: how long a line took
   // What a person reads after the summary: lines that failed, and how to go on. May be empty.
   std::string closing_text() const;
 
@@ -76,6 +78,7 @@ class JobRun {
 
  private:
   void end(int code, const Json& more);
+  void write_report(int code, const Json& counts) const;
 
   const JobFlags& flags_;
   JsonlReader& reader_;
@@ -86,6 +89,7 @@ class JobRun {
   std::optional<JobInput> input_;
   JobCounts counts_;
   JobFailures failures_;
+  Latencies latencies_;
   JobProgress progress_;
 };
 

@@ -265,4 +265,15 @@ double measure_read_bandwidth(const Device& device, int threads) {
   return cpu::measure_read_bandwidth(threads > 0 ? threads : cpu::available_threads());
 }
 
+double measured_bandwidth(const Device& device, const Executor& executor, int threads) {
+  // A smaller model may stay in the CPU's caches, and measuring would take longer than the run.
+  constexpr int64_t kLeast = 256 << 20;
+  if (executor.program().weight_bytes() < kLeast) return 0;
+  try {
+    return measure_read_bandwidth(device, threads);
+  } catch (const Error&) {  // not enough free memory to measure
+    return 0;
+  }
+}
+
 }  // namespace skald

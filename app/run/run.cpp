@@ -129,17 +129,6 @@ void suggest_chat(const RunFlags& flags, const OpenedModel& opened) {
       stderr);
 }
 
-double measured_bandwidth(const Device& device, const Executor& executor, int threads) {
-  // A smaller model may stay in the CPU's caches, and measuring would take longer than the run.
-  constexpr int64_t kLeast = 256 << 20;
-  if (executor.program().weight_bytes() < kLeast) return 0;
-  try {
-    return measure_read_bandwidth(device, threads);
-  } catch (const Error&) {  // not enough free memory to measure
-    return 0;
-  }
-}
-
 // Prints an answer in parts. A terminal shows all of them, with dimmed thinking and a blank line
 // between messages. A pipe gets the answer: of messages in channels, only final ones and tool
 // calls.

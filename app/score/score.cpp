@@ -99,10 +99,13 @@ class Scoring {
 
   void compute() {
     if (jobs_.empty()) return;
+    const double start = job_.progress().seconds();
     const std::vector<std::vector<TokenScore>> scores = round_.run();
+    const double seconds = job_.progress().seconds() - start;
     for (size_t i = 0; i < jobs_.size(); ++i) {
       job_.writer().write(jobs_[i].line.turn, result_line(jobs_[i], scores[i]));
       ++job_.counts().done;
+      job_.took(seconds);
       job_.counts().tokens_in += jobs_[i].text.context;
       job_.counts().tokens_out += jobs_[i].text.scored();
     }

@@ -1,6 +1,8 @@
 // skald batch: requests and results.
 #include <map>
 
+#include "app/batch/dry_run.h"
+#include "app/files/json.h"
 #include "tests/app/batch/files.h"
 #include "tests/catch.h"
 #include "tests/error_text.h"
@@ -297,6 +299,93 @@ TEST_CASE("contradictory flags are refused before the model is opened") {
   refused({"-i", files.in + ".none"}, "is given more than once");
 }
 
+TEST_CASE("prompt_logprobs are those of echo, as vLLM writes them, and plain") {
+  const BatchFiles files(
+      "{\"prompt\":[1,70,80,90],\"max_tokens\":0,\"echo\":true,\"logprobs\":2}\n"
+      "{\"prompt\":[1,70,80,90],\"max_tokens\":2,\"prompt_logprobs\":3,\"logprobs\":1}\n"
+      "{\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}],\"max_tokens\":1,"
+      "\"prompt_logprobs\":0}\n");
+  REQUIRE(files.run({"--temp", "0", "--chat-template", "chatml"}).code == 0);
+  const std::vector<Json> results = files.results();
+  const auto body = [&](int line) { return results[line]["response"]["body"]; };
+  const Json echoed = body(0)["choices"][0]["logprobs"]["token_logprobs"];
+  CHECK(!body(0)["choices"][0].contains("prompt_logprobs"));
+  const Json choice = body(1)["choices"][0], prompt = choice["prompt_logprobs"];
+  REQUIRE(prompt.size() == 4);
+  CHECK(prompt[0].is_null());
+  int place = 0;
+  for (const char* id : {"70", "80", "90"}) {
+    const Json& token = prompt[++place];
+    CHECK(token[id]["logprob"] == echoed[place]);
+    CHECK(token.size() >= 3);
+    CHECK(token.size() <= 4);
+  }
+  CHECK(prompt[1]["70"]["decoded_token"] == "C");
+  CHECK(choice["logprobs"]["top_logprobs"][0].size() == 1);
+  CHECK(choice["logprobs"]["tokens"].size() == 2);
+  CHECK(body(2)["prompt_logprobs"][1].size() == 1);
+
+  const BatchFiles plain("{\"prompt\":[1,70,80,90],\"max_tokens\":1,\"prompt_logprobs\":1}\n");
+  REQUIRE(plain.run({"--plain"}).code == 0);
+  const Json list = plain.results()[0]["prompt_logprobs"];
+  REQUIRE(list.size() == 3);
+  CHECK(list[2]["id"] == 90);
+  CHECK(list[2]["logprob"] == echoed[3]);
+  CHECK(list[2]["top"].size() == 1);
+  CHECK(!plain.results()[0].contains("logprobs"));
+}
+
+TEST_CASE("a batch may mix prompts and texts for vectors, which are those of skald embed") {
+  const BatchFiles files(
+      "{\"custom_id\":\"e\",\"url\":\"/v1/embeddings\",\"body\":{\"input\":[\"Once upon\",\"The sea\"],"
+      "\"dimensions\":4}}\n"
+      "{\"prompt\":\"Once upon\",\"id\":\"p\"}\n"
+      "{\"custom_id\":\"r\",\"url\":\"/v1/rerank\",\"body\":{\"query\":\"The sea\",\"documents\":"
+      "[\"Once upon\",\"The sea\"]}}\n"
+      "{\"input\":\"Once\",\"dimensions\":100000,\"id\":\"bad\"}\n"
+      "{\"input\":\"Once upon\",\"encoding_format\":\"base64\",\"id\":\"b\"}\n");
+  for (const std::string pooling : {"last", "mean"}) {
+    std::filesystem::remove(files.out);
+    CHECK(files.run(with(kGreedy, {"--pooling", pooling})).code == 5);
+    const std::vector<Json> results = files.results();
+    REQUIRE(results.size() == 5);
+    const auto body = [&](size_t line) { return results[line]["response"]["body"]; };
+    const Outcome alone =
+        skald({"embed", "-m", small_gguf(), "--plain", "-q", "--device", "cpu", "-p", "The sea",
+               "--dimensions", "4", "--pooling", pooling});
+    CHECK(body(0)["data"][1]["embedding"] == Json::parse(alone.out)["embedding"]);
+    CHECK(!body(0)["usage"].contains("completion_tokens"));
+    CHECK(body(1)["choices"][0]["text"] == run_text("Once upon"));
+    CHECK(body(2)["results"][0]["index"] == 1);
+    CHECK(has(results[3]["error"]["message"].get<std::string>(), "field 'dimensions'"));
+    CHECK(body(4)["data"][0]["embedding"].is_string());
+    // What is done is not computed again.
+    CHECK(files.run(with(kGreedy, {"--pooling", pooling, "--resume"})).code == 5);
+    CHECK(files.results() == results);
+    CHECK(files.manifest()["runs"][1]["counts"]["done_before"] == 4);
+  }
+}
+
+TEST_CASE("--report says how fast the run was, and is no other file of the run") {
+  const BatchFiles files("{\"prompt\":\"Once\"}\n{\n{\"prompt\":\"The sea\"}\n");
+  const std::string path = files.out + ".report";
+  CHECK(files.run(with(kGreedy, {"--report", path})).code == 5);
+  const Json report = Json::parse(read_file(path));
+  CHECK(report["exit_code"] == 5);
+  CHECK(report["counts"]["done"] == 2);
+  CHECK(report["counts"]["failed"] == 1);
+  CHECK(report["counts"]["begun_again"] == 0);
+  CHECK(report["counts"]["tokens_out"] == 24);
+  CHECK(report["counts"].contains("share_of_floor"));
+  CHECK(report["latency_seconds"]["lines"] == 2);
+  CHECK(report["latency_seconds"]["p50"] > 0);
+  CHECK(report["latency_seconds"]["p95"] == report["latency_seconds"]["max"]);
+  CHECK(report["wall_seconds"] >= report["latency_seconds"]["max"]);
+  CHECK(report["tokens_per_second"]["out"] > 0);
+  CHECK(files.run(with(kGreedy, {"--resume", "--report", files.out})).code == 2);
+  CHECK(files.results().size() == 3);
+}
+
 TEST_CASE("batch --dry-run counts and estimates, and writes nothing") {
   const BatchFiles files("{\"prompt\":[1,2,3],\"n\":2,\"max_tokens\":7}\n{\n");
   const Outcome outcome = files.run({"--dry-run"});
@@ -305,8 +394,26 @@ TEST_CASE("batch --dry-run counts and estimates, and writes nothing") {
   CHECK(has(outcome.out, "prompt tokens    3 (3 to 3 each)\n"));
   CHECK(has(outcome.out, "new tokens       14 at most, in 2 texts\n"));
   CHECK(has(outcome.out, "time  "));
+  CHECK(!has(outcome.out, "GPU hours"));
   CHECK(has(outcome.err, "skald: line 2: invalid_json"));
   CHECK(!std::filesystem::exists(files.out));
+  CHECK(files.run({"--dry-run", "--report", files.out + ".report"}).code == 5);
+  const Json report = Json::parse(read_file(files.out + ".report"));
+  CHECK(report["tokens_in"] == 3);
+  CHECK(report["most_tokens_out"] == 14);
+  CHECK(report["most_seconds"] > 0);
+  CHECK(report["most_gpu_hours"] == 0);
+}
+
+TEST_CASE("an estimate counts the hours of all GPUs") {
+  BatchEstimate estimate;
+  estimate.census = {.lines = 2, .texts = 2, .prompt_tokens = 7200, .most_new_tokens = 3600};
+  estimate.rates = {.prompt = 2, .text = 1};
+  estimate.devices = 2;
+  estimate.gpus = 4;
+  CHECK(estimate.seconds() == 3600);
+  CHECK(estimate.gpu_hours() == 4);
+  CHECK(has(to_text(estimate), "GPU hours        4.00 at most, on 4 GPUs\n"));
 }
 
 TEST_CASE("without -q a batch ends with a summary on stderr") {

@@ -50,6 +50,17 @@ TEST_CASE("results with impossible values are computed again") {
                {{"\"completion_tokens\":3", "\"completion_tokens\":-3"},
                 {"\"text\":", "\"txt\":"},
                 {"\"prompt_tokens\":2", "\"prompt_tokens\":2.5"}});
+  const std::string texts = "{\"input\":[\"a\",\"b\"]}\n{\"input\":\"c\"}\n";
+  check_redone({"embed", "--dimensions", "2"}, texts,
+               {{"\"embedding\":[", "\"embedding\":[\"x\","},
+                {"\"data\":[{", "\"data\":[],\"was\":[{"},
+                {"\"total_tokens\":", "\"total_tokens\":1"}});
+  check_redone({"embed", "--dimensions", "2", "--plain"}, texts,
+               {{"\"embeddings\":[[", "\"embeddings\":[[null,"},
+                {"\"embeddings\":", "\"was\":"},
+                {"\"prompt_tokens\":", "\"was\":"}});
+  check_redone({"embed"}, "{\"query\":\"a\",\"documents\":[\"b\"]}\n",
+               {{"\"relevance_score\":", "\"was\":"}, {"\"results\":[{", "\"results\":[{},{"}});
   check_redone({"score"},
                "{\"context\":\"The sky is\",\"continuation\":\" blue\"}\n"
                "{\"context\":\"The sea is\",\"continuation\":\" blue\"}\n",
