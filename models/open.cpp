@@ -48,19 +48,31 @@ std::shared_ptr<const WeightFile> open_hf_weights(const Family& family, const fs
   return family.laid_out(file, file->raw_tensors());
 }
 
+// Models that are saved without their head lack the prefix of the others' names.
+bool lacks_prefix(std::string_view hf_name) {
+  return hf_name.starts_with("layers.") || hf_name == "embed_tokens.weight" ||
+         hf_name == "norm.weight";
+}
+
 OpenedModel open_hf_folder(const fs::path& folder) {
   const HfConfig config = HfConfig::read(folder / "config.json");
   const Family& family = family_for_hf(hf_type(config), config.where());
   ModelConfig model_config = family.from_hf(config);
   // Layers beyond the configuration's number predict further tokens; skald does without them.
+  bool bare = false;
   const auto name = [&](std::string_view hf_name) {
-    std::string own = family.canonical_name(hf_name);
+    bare = bare || lacks_prefix(hf_name);
+    std::string own = family.canonical_name(
+        lacks_prefix(hf_name) ? concat("model.", hf_name) : std::string(hf_name));
     return layer_of(own) < model_config.layers ? own : std::string();
   };
   const auto method = read_quant_method(config, folder, family.own_quant_method);
   const auto weights = open_hf_weights(family, folder, method, name);
+  const bool headless = bare && !model_config.tied && !weights->find("output.weight");
+  if (headless) model_config.tied = true;  // something must stand in the head's place
   OpenedModel opened{
       {std::move(model_config), weights, family.build}, folder, nullptr, family.name, &family};
+  opened.headless = headless;
   if (method) opened.quantized_by = method->name;
   opened.has_vision = config.has("vision_config");
   opened.has_audio = config.has("audio_config");

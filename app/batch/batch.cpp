@@ -45,6 +45,7 @@ BatchPrepareOptions prepare_options(const BatchFlags& flags, const BatchModel& m
     options.embed_problem = error.what();
   }
   options.dim = model.opened.model.config.dim;
+  options.headless = model.opened.headless;
   options.special = flags.special;
   options.separate_thinking = flags.separate_thinking;
   options.on_overflow = flags.overflow();
@@ -173,6 +174,7 @@ int batch(BatchFlags& flags) {
   check_job_flags(flags);
   const std::shared_ptr<FileClaim> claim = flags.dry_run ? nullptr : claim_job_output(flags);
   JsonlReader reader(flags.input, flags.range());
+  flags.model.headless = true;
   const BatchModel model = open_batch_model(flags.model, flags.chat_template);
   const ModelConfig& config = model.opened.model.config;
   const SamplingParams params = sampling_params(flags.sampling, config.vocab);

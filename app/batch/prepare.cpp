@@ -61,6 +61,7 @@ void BatchPreparer::read(BatchJob& job) {
     unknown_fields_.add(std::move(unknown));
   }
   if (request.embed) return add_embed(job);
+  if (options_.headless) fail_request("the model has no head: it gives vectors, but no text");
   check(request);
   job.stop_ids = request.stop_ids;
   const bool ignore_eos = request.ignore_eos || options_.ignore_eos;

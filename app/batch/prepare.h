@@ -38,7 +38,8 @@ struct BatchPrepareOptions {
   // How texts become vectors; none: embed_problem says why.
   std::optional<EmbedChoice> embed;
   std::string embed_problem;
-  int64_t dim = 0;  // of a vector
+  int64_t dim = 0;        // of a vector
+  bool headless = false;  // the model gives vectors alone
 
   bool special = false;            // control tokens are read in prompts
   bool separate_thinking = false;  // the answer to messages has no thinking between tags

@@ -104,6 +104,7 @@ int embed(EmbedCommandFlags& flags) {
   const std::shared_ptr<FileClaim> claim = claim_job_output(flags);
   const Device asked = parse_device(flags.model.device);
   const std::unique_ptr<JsonlReader> reader = open_lines(flags, from_arguments);
+  flags.model.headless = true;
   const OpenedModel opened = open_model(flags.model);
   check_context(flags.model, opened.model.config);
   const EmbedChoice choice = choose_embedding(opened, flags.embed);

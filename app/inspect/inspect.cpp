@@ -408,6 +408,7 @@ int inspect(InspectFlags& flags) {
     StandardOutput().write(flags.json ? adapter_json(file) : adapter_text(file, flags.tensors));
     return 0;
   }
+  flags.model.headless = true;
   const OpenedModel opened = open_model(flags.model);
   const FoundTokenizer tokenizer = find_tokenizer(opened);
   StandardOutput().write(flags.json ? report_json(opened, tokenizer)

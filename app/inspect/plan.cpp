@@ -39,6 +39,7 @@ Planned open_or_describe(PlanFlags& flags, std::string& name) {
   ModelFlags& given = flags.model;
   name_model(given.model, flags.path);
   if (flags.shape.empty()) {
+    given.headless = true;
     const OpenedModel opened = open_model(given);
     name = printable(std::filesystem::absolute(opened.path).lexically_normal().string());
     if (!given.type.empty()) name += " as " + given.type;

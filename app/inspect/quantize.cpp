@@ -108,6 +108,7 @@ int quantize(QuantizeFlags& flags) {
   }
 
   const OpenedModel opened = open_model(find_model(flags));
+  check_head(opened);  // a GGUF could not say that it has none
   const QuantizePlan plan = plan_quantize(opened, settings);
   for (const std::string& note : plan.notes) {
     std::fprintf(stderr, "skald: %s\n", printable(note, 1000).c_str());

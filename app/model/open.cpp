@@ -156,8 +156,15 @@ fs::path bundled_model() {
   return fs::exists(beside, error) ? beside : installed;
 }
 
+void check_head(const OpenedModel& opened) {
+  if (!opened.headless) return;
+  fail(Exit::Model, printable(opened.path.string()),
+       ": has no head (lm_head.weight), so it gives no text; skald embed makes vectors with it");
+}
+
 OpenedModel open_model(const ModelFlags& flags) {
   OpenedModel opened = open_as_it_is(flags);
+  if (!flags.headless) check_head(opened);
   if (opened.has_vision || opened.has_audio) {
     const char* parts = !opened.has_audio    ? "vision part is"
                         : !opened.has_vision ? "audio part is"

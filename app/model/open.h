@@ -25,6 +25,7 @@ struct ModelFlags : ModelName {
   LoraFlags lora;
   DeviceFlags device;
   RunOptions run{.rows = 0};  // 0: default_rows()
+  bool headless = false;      // the command can do without a head (OpenedModel::headless)
 };
 
 // -m, -hf and --offline, in the group `group` of --help.
@@ -44,6 +45,9 @@ void add_device_flag(Command& command, ModelFlags& flags);  // and --require-gpu
 // The folder of the bundled model, found from the place of the running program: in share/ beside it
 // (a build folder) or beside its folder (an installation). The folder may not exist.
 std::filesystem::path bundled_model();
+
+// Throws Error(Exit::Model) for a model without a head.
+void check_head(const OpenedModel& opened);
 
 // Opens the model's files. With --type, the weights are only described here: make_executor()
 // quantizes them.

@@ -101,6 +101,7 @@ void PplJob::open_base(const PplFlags& flags) {
   }
   if (!base_file_) {
     opened_base_ = open_model(std::filesystem::path(flags.base));
+    check_head(*opened_base_);
     opened_base_->model.shard = opened_.model.shard;
     check_vocabularies(opened_, *tokenizer_, *opened_base_);
     if (heading_.settings.context > opened_base_->model.config.context) {

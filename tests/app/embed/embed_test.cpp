@@ -1,6 +1,7 @@
 // skald embed: vectors of texts, as lines of JSON and as a .npy.
 #include <cmath>
 #include <cstring>
+#include <fstream>
 
 #include "app/embed/choice.h"
 #include "app/embed/npy.h"
@@ -301,6 +302,49 @@ TEST_CASE("a GGUF names its pooling") {
   CHECK(chosen(2) == Pooling::First);
   CHECK(chosen(3) == Pooling::Last);
   CHECK(has(error_text([&] { chosen(4); }, Exit::Model), "llama.pooling_type"));
+}
+
+// The model's tensors with other names. A name must not become longer.
+void rename_tensors(const fs::path& file,
+                    const std::vector<std::pair<std::string, std::string>>& names) {
+  std::string bytes = read_file(file.string());
+  uint64_t size = 0;
+  std::memcpy(&size, bytes.data(), sizeof size);
+  std::string header = bytes.substr(sizeof size, size);
+  for (const auto& [from, to] : names) {
+    for (size_t at = 0; (at = header.find('"' + from, at)) != header.npos; ++at) {
+      header.replace(at + 1, from.size(), to);
+    }
+  }
+  header.resize(size, ' ');
+  std::ofstream(file, std::ios::binary) << bytes.substr(0, sizeof size) << header
+                                        << bytes.substr(sizeof size + size);
+}
+
+TEST_CASE("a folder that was saved without its head gives vectors, but no text") {
+  Folder model;
+  const std::string path = model.path.string();
+  const std::vector<double> expected = embedding_of({path, "-p", "Once upon a time"});
+  rename_tensors(model.path / "model.safetensors", {{"model.", ""}});
+  CHECK(embedding_of({path, "-p", "Once upon a time"}) == expected);
+  CHECK(skald({"run", "-m", path, "-n", "1", "-p", "a"}).code == 0);  // it still has a head
+  rename_tensors(model.path / "model.safetensors", {{"lm_head.weight", "unused"}});
+  CHECK(embedding_of({path, "-p", "Once upon a time"}) == expected);
+  for (const char* command : {"run", "bench", "diff", "score"}) {
+    check_refused(skald({command, "-m", path}, "a"), 3, "has no head (lm_head.weight)");
+  }
+  const std::string gguf = (model.folder.path() / "x.gguf").string();
+  check_refused(skald({"quantize", path, gguf, "--type", "q8_0"}), 3, "has no head");
+  CHECK(skald({"inspect", path}).code == 0);
+  const EmbedFiles files(R"({"input": "Once"})"
+                         "\n"
+                         R"({"prompt": "Once"})"
+                         "\n");
+  const Outcome outcome = skald({"batch", "-m", path, "--plain", "-q", "-i", files.in});
+  CHECK(outcome.code == 5);
+  const std::vector<Json> lines = json_lines<Json>(outcome.out);
+  CHECK(lines[0].contains("embedding"));
+  CHECK(has(lines[1]["error"]["message"].get<std::string>(), "the model has no head"));
 }
 
 TEST_CASE("base64 of vectors is that of their bytes") {

@@ -63,29 +63,33 @@ void check_kills(const Resumable& command, int kills) {
 TEST_CASE("a command that is killed at any moment goes on to the same bytes") {
   TempFolder folder;
   const std::string model = folder.write("m.gguf", flat_gguf({})).string();
-  std::string lines, pairs;
+  std::string lines, pairs, inputs;
   for (int i = 0; i < 40; ++i) {
     const std::string number = std::to_string(i);
     lines += "{\"prompt\":\"a" + number + "\",\"max_tokens\":8}\n";
+    inputs += "{\"input\":\"a" + number + "\"}\n";
     pairs += "{\"context\":\"a" + number + "\",\"continuation\":\"b\"}\n";
   }
   const std::string prompts = folder.write("prompts", lines).string();
   const std::string scores = folder.write("scores", pairs).string();
+  const std::string texts = folder.write("texts", inputs).string();
   const std::string text = folder.write("text", std::string(6000, 'a')).string();
   const auto resumed = [](std::vector<std::string> arguments) {
     arguments.push_back("--resume");
     return arguments;
   };
   const std::string a = (folder.path() / "a").string(), b = (folder.path() / "b").string(),
-                    c = (folder.path() / "c").string();
+                    c = (folder.path() / "c").string(), d = (folder.path() / "d").string();
   const std::vector<std::string> batch = {"batch", model, "-i", prompts,      "-o", a,
                                           "-q",    "-s",  "1",  "--max-seqs", "2"};
   const std::vector<std::string> score = {"score", model, "-i", scores, "-o", b, "-q"};
+  const std::vector<std::string> embed = {"embed", model, "-i", texts, "-o", d, "-q"};
   const std::vector<std::string> perplexity = {"perplexity", model,     "-f",           text,
                                                "--protocol", "gptq:64", "--checkpoint", c};
   const int kills = sweep_size("SKALD_KILLS", 6);
   check_kills({batch, resumed(batch), a}, kills);
   check_kills({score, resumed(score), b}, kills);
+  check_kills({embed, resumed(embed), d}, kills);
   check_kills({perplexity, perplexity, c}, kills);
 }
 
