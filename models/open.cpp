@@ -62,8 +62,8 @@ OpenedModel open_hf_folder(const fs::path& folder) {
   bool bare = false;
   const auto name = [&](std::string_view hf_name) {
     bare = bare || lacks_prefix(hf_name);
-    std::string own = family.canonical_name(
-        lacks_prefix(hf_name) ? concat("model.", hf_name) : std::string(hf_name));
+    std::string own = family.canonical_name(lacks_prefix(hf_name) ? concat("model.", hf_name)
+                                                                  : std::string(hf_name));
     return layer_of(own) < model_config.layers ? own : std::string();
   };
   const auto method = read_quant_method(config, folder, family.own_quant_method);

@@ -22,11 +22,11 @@ struct OpenedModel {
   std::string_view family;
   const Family* description = nullptr;  // of that name
   std::string quantized_by = {};        // another tool's quant_method; empty: none
-  // The folder has no head, as models for vectors are saved: hidden rows can be read, but logits say
-  // nothing.
+  // The folder has no head, as models for vectors are saved: hidden rows can be read, but logits
+  // say nothing.
   bool headless = false;
-  bool has_vision = false;              // the folder also has a vision part, which is not read
-  bool has_audio = false;               // the same, for sound
+  bool has_vision = false;  // the folder also has a vision part, which is not read
+  bool has_audio = false;   // the same, for sound
   std::shared_ptr<const Adapters> merged = nullptr;  // adapters that are parts of the weights
 };
 

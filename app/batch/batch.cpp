@@ -98,10 +98,9 @@ struct Setup {
 
 int dry_run(const Setup& s) {
   JobInput input(s.reader, nullptr, s.flags.text, "");
-  BatchEstimate estimate{
-      .census = take_census(input, s.preparer, s.limits.run.context),
-      .limits = s.limits,
-      .devices = s.devices.size()};
+  BatchEstimate estimate{.census = take_census(input, s.preparer, s.limits.run.context),
+                         .limits = s.limits,
+                         .devices = s.devices.size()};
   for (const Device& device : s.devices) estimate.gpus += device.cuda ? device.ranks : 0;
   if (estimate.census.texts > 0) {
     const auto executor = make_executor(s.model.opened.model, s.limits.run, s.devices.front());
@@ -153,14 +152,15 @@ int compute(const Setup& s) {
       prepare_threads(s.devices.front())};
   SchedulerCounts work;
   const int code =
-      job.execute([&] { work = run_batch(run, executors); }, [&] {
-        Json counts = work_json(work);
-        if (!flags.report.empty()) {
-          counts.update(floor_json(work, *executors.front(), s.devices.front(),
-                                   flags.model.run.threads));
-        }
-        return counts;
-      });
+      job.execute([&] { work = run_batch(run, executors); },
+                  [&] {
+                    Json counts = work_json(work);
+                    if (!flags.report.empty()) {
+                      counts.update(floor_json(work, *executors.front(), s.devices.front(),
+                                               flags.model.run.threads));
+                    }
+                    return counts;
+                  });
   if (flags.quiet) return code;
   std::fputs(report(job.progress(), work, executors.size()).c_str(), stderr);
   std::fputs(s.preparer.unknown_fields().text().c_str(), stderr);
@@ -190,8 +190,9 @@ int batch(BatchFlags& flags) {
   // As for other models, outputs of earlier versions can be continued.
   const bool named = options.embed && *options.embed != EmbedChoice{};
   if (named) settings["embedding"] = embed_settings(*options.embed);
-  const Setup setup{flags, model, limits, devices, reader, preparer, settings, claim,
-                    !options.embed || options.embed->normalize};
+  const Setup setup{flags,    model,  limits,
+                    devices,  reader, preparer,
+                    settings, claim,  !options.embed || options.embed->normalize};
   return flags.dry_run ? dry_run(setup) : compute(setup);
 }
 

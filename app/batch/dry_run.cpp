@@ -91,8 +91,7 @@ BatchRates measure_rates(Executor& executor, int64_t sequences, const BatchCensu
     const SeqRows rows{&copies.front(), part, Want::Nothing};
     executor.run({&rows, 1});
   }
-  const int64_t most =
-      (executor.pages().size() - pages_for(length)) / (pages_for(kSteps) + 1) + 1;
+  const int64_t most = (executor.pages().size() - pages_for(length)) / (pages_for(kSteps) + 1) + 1;
   const int64_t count = std::max<int64_t>(std::min({sequences, most, executor.max_rows()}), 1);
   for (int64_t i = 1; i < count; ++i) {
     copies.push_back(copies.front().fork());

@@ -1,7 +1,7 @@
 // The request of a batch line, in any of its forms: OpenAI's batch format ("custom_id", "method",
 // "url", "body") for /v1/chat/completions, /v1/completions, /v1/embeddings and /v1/rerank, or the
-// fields of a body alone with an optional "id". Reading a request needs no model; app/batch/prepare.h checks what the model
-// limits.
+// fields of a body alone with an optional "id". Reading a request needs no model;
+// app/batch/prepare.h checks what the model limits.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +18,10 @@ namespace skald {
 
 struct BatchRequest {
   bool chat = false;
-  std::string model;                     // as the line names it, or ""
-  std::string conversation;              // if chat: JSON for read_conversation()
-  std::vector<LineText> prompts;         // if not chat
-  std::optional<EmbedRequest> embed;     // then all other fields but `model` are unused
+  std::string model;                  // as the line names it, or ""
+  std::string conversation;           // if chat: JSON for read_conversation()
+  std::vector<LineText> prompts;      // if not chat
+  std::optional<EmbedRequest> embed;  // then all other fields but `model` are unused
   std::optional<int64_t> max_tokens;
   int samples = 1;
   bool echo = false;

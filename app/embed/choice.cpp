@@ -69,7 +69,8 @@ void read_pooling(const fs::path& file, Said& said) {
     if (found) said.pooling = found->pooling;
   }
   if (!others.empty()) {
-    fail_pooling(config.where(), concat("'", printable(others, 60), "' is a pooling without support"));
+    fail_pooling(config.where(),
+                 concat("'", printable(others, 60), "' is a pooling without support"));
   }
   said.without_prompts = !config.boolean_or("include_prompt", true);
 }
@@ -87,7 +88,8 @@ std::string module_type(const Json& module, const fs::path& file) {
 void read_modules(const fs::path& folder, Said& said) {
   const fs::path file = folder / "modules.json";
   const Json modules = parse_json_or_null(read_bytes(file.string()));
-  if (!modules.is_array()) fail(Exit::Model, printable(file.string()), ": expected a list of modules");
+  if (!modules.is_array())
+    fail(Exit::Model, printable(file.string()), ": expected a list of modules");
   said.normalize = false;
   for (const Json& module : modules) {
     const std::string type = module_type(module, file);

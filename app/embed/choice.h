@@ -26,7 +26,7 @@ void add_embed_flags(Command& command, EmbedFlags& flags, const std::string& gro
 struct EmbedChoice {
   Pooling pooling = Pooling::Last;
   bool normalize = true;
-  std::string prefix = {};                           // of texts
+  std::string prefix = {};                              // of texts
   std::string query_prefix = {}, document_prefix = {};  // of rankings
 
   bool operator==(const EmbedChoice&) const = default;

@@ -158,7 +158,8 @@ void add_embed(Command& program) {
       "embed",
       "Turns texts into vectors, for search and comparison. A line is an object with \"input\" (a "
       "text,\n"
-      "token ids, or a list of either), in OpenAI's batch form or plain; or one with \"query\" and\n"
+      "token ids, or a list of either), in OpenAI's batch form or plain; or one with \"query\" "
+      "and\n"
       "\"documents\", which are ranked by the cosine of their vectors. Exit code 5 says that some "
       "lines\n"
       "failed.",

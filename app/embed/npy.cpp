@@ -12,8 +12,8 @@ namespace skald {
 std::string npy_header(int64_t rows, int64_t cols) {
   constexpr size_t kBytes = 128;
   constexpr char kMagic[] = "\x93NUMPY\x01";  // and the 0 of version 1.0
-  const std::string shape = concat("{'descr': '<f4', 'fortran_order': False, 'shape': (", rows,
-                                   ", ", cols, "), }");
+  const std::string shape =
+      concat("{'descr': '<f4', 'fortran_order': False, 'shape': (", rows, ", ", cols, "), }");
   std::string header(kMagic, sizeof kMagic);
   const size_t rest = kBytes - header.size() - 2;
   header += static_cast<char>(rest & 255);

@@ -126,9 +126,10 @@ class Embedding {
     const int64_t extra = std::ssize(ids) - options_.context;
     if (extra <= 0) return;
     if (!options_.truncate) {
-      throw LineError("context_length_exceeded",
-                      concat("a text is ", ids.size(), " tokens long, but the model's context holds ",
-                             options_.context, "; --on-overflow truncate-right drops the last"));
+      throw LineError(
+          "context_length_exceeded",
+          concat("a text is ", ids.size(), " tokens long, but the model's context holds ",
+                 options_.context, "; --on-overflow truncate-right drops the last"));
     }
     const bool ended = options_.tokenizer && options_.tokenizer->special().add_eos &&
                        ids.back() == options_.tokenizer->special().eos;
@@ -168,8 +169,7 @@ class Embedding {
     result.model = job.request.model.empty() ? options_.model : job.request.model;
     result.normalize = options_.choice.normalize;
     if (options_.plain) return plain_result(job, [&] { return embed_fields(job.request, result); });
-    return openai_result(
-        job, [&] { return embed_body(job.request, result, job.request_hash); });
+    return openai_result(job, [&] { return embed_body(job.request, result, job.request_hash); });
   }
 
   Scheduler scheduler_;

@@ -16,17 +16,17 @@ namespace skald {
 struct EmbedOptions {
   const Tokenizer* tokenizer = nullptr;  // none: texts are ids
   EmbedChoice choice;
-  std::string model;                  // the model's name if the line names none
+  std::string model;  // the model's name if the line names none
   int64_t dim = 0, vocab = 0, context = 0;
-  int64_t dimensions = 0;             // of lines that do not say; 0: all
-  bool truncate = false;              // drops the end of texts that are too long; else an error
-  bool text = false;                  // a line is a text, not JSON
+  int64_t dimensions = 0;  // of lines that do not say; 0: all
+  bool truncate = false;   // drops the end of texts that are too long; else an error
+  bool text = false;       // a line is a text, not JSON
   bool plain = false;
-  bool rows_alike = false;            // every result is vectors of one length, in base64: for a .npy
+  bool rows_alike = false;  // every result is vectors of one length, in base64: for a .npy
 };
 
-// job: begin() was called. Returns when all lines have a result, or when the program is interrupted.
-// Adds the names of fields without effect to `unknown`.
+// job: begin() was called. Returns when all lines have a result, or when the program is
+// interrupted. Adds the names of fields without effect to `unknown`.
 SchedulerCounts run_embedding(Executor& executor, const SchedulerLimits& limits,
                               const EmbedOptions& options, JobRun& job, UnknownFields& unknown);
 

@@ -11,8 +11,8 @@
 namespace skald {
 
 // The ids of text `index`, with the prompt before it and the tokens that the tokenizer puts around
-// every text. Ids that the line gives stay as they are. tokenizer: nullptr where the model has none.
-// Throws LineError.
+// every text. Ids that the line gives stay as they are. tokenizer: nullptr where the model has
+// none. Throws LineError.
 std::vector<int32_t> embed_ids(const EmbedRequest& request, size_t index,
                                const Tokenizer* tokenizer, const EmbedChoice& choice);
 

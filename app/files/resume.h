@@ -1,6 +1,6 @@
-// Continues a file of lines that a stopped run wrote: the results of `batch` and `score`, the
-// checkpoints of `perplexity`. A kill or a full disk can leave the last line without its newline;
-// such a line is torn, and does not count even if it looks whole.
+// Continues a file of lines that a stopped run wrote: the results of `batch`, `embed` and `score`,
+// the checkpoints of `perplexity`. A kill or a full disk can leave the last line without its
+// newline; such a line is torn, and does not count even if it looks whole.
 #pragma once
 
 #include <cstdint>

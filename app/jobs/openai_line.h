@@ -13,8 +13,8 @@
 
 namespace skald {
 
-// The body of a line that has one, whose url is one of `urls`; else the line itself, and `url` stays
-// empty. Adds the names of fields without effect to `unknown`. Throws LineError.
+// The body of a line that has one, whose url is one of `urls`; else the line itself, and `url`
+// stays empty. Adds the names of fields without effect to `unknown`. Throws LineError.
 const Json& line_body(const Json& line, std::span<const std::string_view> urls, std::string& url,
                       std::vector<std::string>& unknown);
 

@@ -1,5 +1,5 @@
-// Whether a line can be a result of `batch`, `embed` or `score`. A line that was damaged or edited, so that
-// its numbers are impossible or its text is gone, must not pass for one that is done.
+// Whether a line can be a result of `batch`, `embed` or `score`. A line that was damaged or edited,
+// so that its numbers are impossible or its text is gone, must not pass for one that is done.
 #pragma once
 
 #include "app/files/json_fwd.h"

@@ -50,7 +50,9 @@ void add_job_flags(Command& command, JobFlags& flags, const std::string& input_h
       .type_name("A:B")
       .check(not_empty())
       .group(kJobFiles);
-  command.option("--report", flags.report, "Write counts, speed and latencies of the run here, as JSON")
+  command
+      .option("--report", flags.report,
+              "Write counts, speed and latencies of the run here, as JSON")
       .type_name("FILE")
       .check(not_empty())
       .group(kJobFiles);
@@ -122,8 +124,7 @@ void JobRun::write_report(int code, const Json& counts) const {
       {"ended", utc_now()},
       {"exit_code", code},
       {"wall_seconds", seconds},
-      {"tokens_per_second",
-       {{"in", rate(counts_.tokens_in)}, {"out", rate(counts_.tokens_out)}}},
+      {"tokens_per_second", {{"in", rate(counts_.tokens_in)}, {"out", rate(counts_.tokens_out)}}},
       {"latency_seconds", latencies_.json()},
       {"counts", counts}};
   AtomicFile file(flags_.report, {.mode = 0666});

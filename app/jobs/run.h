@@ -38,8 +38,8 @@ void add_job_flags(Command& command, JobFlags& flags, const std::string& input_h
                    const std::string& output_help = "Write results here, one line each; -: stdout");
 
 // Call these before anything is read. The first throws Error(Exit::Usage) for a model that is given
-// twice, for a terminal as the input, and for a --report that is another file of the run. The second claims the output, and throws
-// Error(Exit::Usage) for one that exists without --resume.
+// twice, for a terminal as the input, and for a --report that is another file of the run. The
+// second claims the output, and throws Error(Exit::Usage) for one that exists without --resume.
 void check_job_flags(JobFlags& flags);
 std::shared_ptr<FileClaim> claim_job_output(const JobFlags& flags);
 
@@ -61,7 +61,8 @@ class JobRun {
 
   // Call it after begin(). Calls `work`, which writes a result for every line, or returns early if
   // the program is interrupted. Then ends the output, and the manifest and --report with the counts
-  // and those of more(). Returns the exit code. Throws the first Error of the work, after saving what was done.
+  // and those of more(). Returns the exit code. Throws the first Error of the work, after saving
+  // what was done.
   int execute(const std::function<void()>& work, const std::function<Json()>& more);
 
   JobInput& input() { return *input_; }
@@ -69,7 +70,7 @@ class JobRun {
   JobCounts& counts() { return counts_; }
   JobProgress& progress() { return progress_; }
 
-  void fail(int64_t line, const LineProblem& problem);  // counts a line that failed
+  void fail(int64_t line, const LineProblem& problem);    // counts a line that failed
   void took(double seconds) { latencies_.add(seconds); }  // for --report: how long a line took
   // What a person reads after the summary: lines that failed, and how to go on. May be empty.
   std::string closing_text() const;

@@ -11,8 +11,8 @@ namespace skald {
 Json work_json(const SchedulerCounts& work);
 
 // {"floor_seconds", "share_of_floor"}: the time in which the device could read the weights once for
-// each step, and its share of the time that the steps took. Null where it is not known. Measures the
-// device's memory, which takes a moment.
+// each step, and its share of the time that the steps took. Null where it is not known. Measures
+// the device's memory, which takes a moment.
 Json floor_json(const SchedulerCounts& work, const Executor& executor, const Device& device,
                 int threads);
 

@@ -28,7 +28,8 @@ class TokenFilter {
   virtual std::span<const int32_t> forced() { return {}; }
 };
 
-// Which hidden rows of a prompt (Executor::hidden()) become the one vector that stands for its text.
+// Which hidden rows of a prompt (Executor::hidden()) become the one vector that stands for its
+// text.
 enum class Pooling : uint8_t { None, First, Mean, Last };
 
 // Must live until the End events of all its samples have been processed.

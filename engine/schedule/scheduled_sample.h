@@ -24,7 +24,7 @@ struct ScheduledSample {
   // Pooling::Mean.
   int64_t scored = 0;
   std::vector<double> pooled = {};  // [dim], of the hidden rows so far
-  int passed = 0;                // younger samples that overtook this one in the queue
+  int passed = 0;                   // younger samples that overtook this one in the queue
   bool ended = false;
   // After a preemption: cache in the host's memory, until the sequence has been continued with it.
   std::unique_ptr<SwappedCache> swapped = nullptr;

@@ -104,8 +104,13 @@ void Scheduler::end_prompt(ScheduledSample& sample) {
       end(sample, Ending::Failed, "the model's vector of the text has NaN or infinity");
       return;
     }
-    events_.push_back({sample.generation, sample.index, GenerationEvent::Kind::Vector,
-                       Ending::Stop, {}, "", std::move(vector)});
+    events_.push_back({sample.generation,
+                       sample.index,
+                       GenerationEvent::Kind::Vector,
+                       Ending::Stop,
+                       {},
+                       "",
+                       std::move(vector)});
   }
   end(sample, Ending::Length);
 }

@@ -1,6 +1,6 @@
-// Hidden rows of a step (Executor::hidden()) become the vectors of prompts: Generation::pooling. The
-// sum of Pooling::Mean is in double and in the order of the tokens, so a vector does not depend on
-// how a prompt is divided into steps.
+// Hidden rows of a step (Executor::hidden()) become the vectors of prompts: Generation::pooling.
+// The sum of Pooling::Mean is in double and in the order of the tokens, so a vector does not depend
+// on how a prompt is divided into steps.
 #pragma once
 
 #include <span>

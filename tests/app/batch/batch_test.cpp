@@ -337,7 +337,8 @@ TEST_CASE("prompt_logprobs are those of echo, as vLLM writes them, and plain") {
 
 TEST_CASE("a batch may mix prompts and texts for vectors, which are those of skald embed") {
   const BatchFiles files(
-      "{\"custom_id\":\"e\",\"url\":\"/v1/embeddings\",\"body\":{\"input\":[\"Once upon\",\"The sea\"],"
+      "{\"custom_id\":\"e\",\"url\":\"/v1/embeddings\",\"body\":{\"input\":[\"Once upon\",\"The "
+      "sea\"],"
       "\"dimensions\":4}}\n"
       "{\"prompt\":\"Once upon\",\"id\":\"p\"}\n"
       "{\"custom_id\":\"r\",\"url\":\"/v1/rerank\",\"body\":{\"query\":\"The sea\",\"documents\":"
@@ -350,9 +351,8 @@ TEST_CASE("a batch may mix prompts and texts for vectors, which are those of ska
     const std::vector<Json> results = files.results();
     REQUIRE(results.size() == 5);
     const auto body = [&](size_t line) { return results[line]["response"]["body"]; };
-    const Outcome alone =
-        skald({"embed", "-m", small_gguf(), "--plain", "-q", "--device", "cpu", "-p", "The sea",
-               "--dimensions", "4", "--pooling", pooling});
+    const Outcome alone = skald({"embed", "-m", small_gguf(), "--plain", "-q", "--device", "cpu",
+                                 "-p", "The sea", "--dimensions", "4", "--pooling", pooling});
     CHECK(body(0)["data"][1]["embedding"] == Json::parse(alone.out)["embedding"]);
     CHECK(!body(0)["usage"].contains("completion_tokens"));
     CHECK(body(1)["choices"][0]["text"] == run_text("Once upon"));

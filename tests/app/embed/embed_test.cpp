@@ -105,7 +105,8 @@ TEST_CASE("a vector is what is pooled of the reference's hidden rows") {
 
 TEST_CASE("the results of embed have OpenAI's form, keep the order, and name what is wrong") {
   const EmbedFiles files(
-      R"({"custom_id": "a", "method": "POST", "url": "/v1/embeddings", "body": {"model": "m", "input": ["Once upon", "The sea"], "dimensions": 3}})"
+      R"({"custom_id": "a", "method": "POST", "url": "/v1/embeddings", )"
+      R"("body": {"model": "m", "input": ["Once upon", "The sea"], "dimensions": 3}})"
       "\n"
       R"({"id": 7, "input": [5, 6, 7], "encoding_format": "base64", "speed": 1})"
       "\n"
@@ -155,11 +156,11 @@ TEST_CASE("the results of embed have OpenAI's form, keep the order, and name wha
 }
 
 TEST_CASE("documents are ranked by the cosine of their vectors with the query's") {
-  const EmbedFiles files(
-      R"({"id": 1, "query": "A dog ran", "documents": ["The sea was blue", "A dog ran", {"text": "A cat ran"}], "top_n": 2, "return_documents": true})"
-      "\n"
-      R"({"id": 2, "input": ["A dog ran", "A cat ran"]})"
-      "\n");
+  const EmbedFiles files(R"({"id": 1, "query": "A dog ran", "top_n": 2, "return_documents": true, )"
+                         R"("documents": ["The sea was blue", "A dog ran", {"text": "A cat ran"}]})"
+                         "\n"
+                         R"({"id": 2, "input": ["A dog ran", "A cat ran"]})"
+                         "\n");
   REQUIRE(files.run({"-o", files.out, "--plain"}).code == 0);
   const std::vector<Json> lines = json_lines<Json>(read_file(files.out));
   const Json& results = lines[0]["results"];
@@ -219,8 +220,9 @@ TEST_CASE("a text longer than the context is an error, or loses its end") {
   CHECK(files.run({"--text", "-c", "64", "-o", files.out, "--plain"}).code == 5);
   CHECK(json_lines<Json>(read_file(files.out))[0]["error"]["code"] == "context_length_exceeded");
   fs::remove(files.out);
-  CHECK(files.run({"--text", "-c", "64", "-o", files.out, "--plain", "--on-overflow",
-                   "truncate-right"})
+  CHECK(files
+            .run({"--text", "-c", "64", "-o", files.out, "--plain", "--on-overflow",
+                  "truncate-right"})
             .code == 0);
   const Json line = json_lines<Json>(read_file(files.out))[0];
   CHECK(line["prompt_tokens"] == 64);
@@ -252,8 +254,8 @@ TEST_CASE("the model's files say how texts become vectors, and flags go before t
   CHECK(model.choose().pooling == Pooling::Mean);
   CHECK(model.choose().normalize);
   model.write("modules.json",
-              R"([{"idx": 0, "path": "", "type": "sentence_transformers.models.Transformer"},
-                  {"idx": 1, "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"}])");
+              R"([{"path": "", "type": "sentence_transformers.models.Transformer"},
+                  {"path": "1_Pooling", "type": "sentence_transformers.models.Pooling"}])");
   CHECK(model.choose().pooling == Pooling::Mean);
   CHECK(!model.choose().normalize);
   CHECK(model.choose({.normalize = true}).normalize);
@@ -317,8 +319,8 @@ void rename_tensors(const fs::path& file,
     }
   }
   header.resize(size, ' ');
-  std::ofstream(file, std::ios::binary) << bytes.substr(0, sizeof size) << header
-                                        << bytes.substr(sizeof size + size);
+  std::ofstream(file, std::ios::binary)
+      << bytes.substr(0, sizeof size) << header << bytes.substr(sizeof size + size);
 }
 
 TEST_CASE("a folder that was saved without its head gives vectors, but no text") {
@@ -353,7 +355,8 @@ TEST_CASE("base64 of vectors is that of their bytes") {
     const std::vector<float> part(vector.begin(), vector.begin() + static_cast<int64_t>(count));
     CHECK(vector_of_base64(base64_of(part)) == part);
   }
-  CHECK(base64_of(std::vector<float>{1}) == "AACAPw==");  // as Python's base64.b64encode() writes it
+  CHECK(base64_of(std::vector<float>{1}) ==
+        "AACAPw==");  // as Python's base64.b64encode() writes it
   CHECK(vector_of_base64("!").empty());
   CHECK(vector_of_base64("AAA=").empty());
 }

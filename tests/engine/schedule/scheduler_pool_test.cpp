@@ -51,11 +51,11 @@ std::vector<Request> mixed_requests() {
 
 TEST_CASE("a prompt's vector depends neither on chunks and neighbours nor on preemption") {
   const std::vector<Request> requests = mixed_requests();
-  for (const Limits& limits : {Limits{.rows = 400, .context = 400, .sequences = 1},
-                               Limits{.rows = 400, .context = 400, .sequences = 24},
-                               Limits{.rows = 7, .context = 400, .sequences = 5},
-                               Limits{.rows = 33, .context = 400, .cache_tokens = 448,
-                                      .sequences = 8}}) {
+  for (const Limits& limits :
+       {Limits{.rows = 400, .context = 400, .sequences = 1},
+        Limits{.rows = 400, .context = 400, .sequences = 24},
+        Limits{.rows = 7, .context = 400, .sequences = 5},
+        Limits{.rows = 33, .context = 400, .cache_tokens = 448, .sequences = 8}}) {
     CAPTURE(limits.rows, limits.sequences);
     const auto executor = limited_executor(limits);
     Scheduler scheduler(*executor, {.sequences = limits.sequences});
