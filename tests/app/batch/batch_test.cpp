@@ -6,6 +6,7 @@
 #include "tests/app/batch/files.h"
 #include "tests/catch.h"
 #include "tests/error_text.h"
+#include "tests/recurrent_model.h"
 
 namespace skald::test {
 namespace {
@@ -366,7 +367,7 @@ TEST_CASE("a batch may mix prompts and texts for vectors, which are those of ska
   }
 }
 
-TEST_CASE("--report says how fast the run was, and is no other file of the run") {
+TEST_CASE("a --report says how fast the run was, and is no other file of the run") {
   const BatchFiles files("{\"prompt\":\"Once\"}\n{\n{\"prompt\":\"The sea\"}\n");
   const std::string path = files.out + ".report";
   CHECK(files.run(with(kGreedy, {"--report", path})).code == 5);
@@ -403,6 +404,25 @@ TEST_CASE("batch --dry-run counts and estimates, and writes nothing") {
   CHECK(report["most_tokens_out"] == 14);
   CHECK(report["most_seconds"] > 0);
   CHECK(report["most_gpu_hours"] == 0);
+}
+
+TEST_CASE("estimates and vectors work for models with recurrent states") {
+  const BatchFiles files(
+      "{\"prompt\":\"The sea\",\"max_tokens\":200,\"n\":3}\n"
+      "{\"input\":\"The sea was blue\",\"dimensions\":2}\n");
+  const std::string model = files.folder.write("recurrent.gguf", RecurrentGguf().file()).string();
+  const auto run = [&](std::vector<std::string> more) {
+    return skald(with({"batch", model, "--device", "cpu", "-i", files.in, "-q"}, more));
+  };
+  for (const char* sequences : {"1", "2", "64"}) {
+    const Outcome estimate = run({"--dry-run", "--max-seqs", sequences});
+    CAPTURE(estimate.err);
+    CHECK(estimate.code == 0);
+    CHECK(has(estimate.out, "new tokens       600 at most"));
+    const Outcome outcome = run({"--plain", "--max-seqs", sequences, "-n", "3"});
+    CHECK(outcome.code == 0);
+    CHECK(json_lines<Json>(outcome.out)[1]["embedding"].size() == 2);
+  }
 }
 
 TEST_CASE("an estimate counts the hours of all GPUs") {

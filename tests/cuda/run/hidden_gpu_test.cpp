@@ -4,6 +4,7 @@
 
 #include "cuda/cuda.h"
 #include "engine/cpu/executor.h"
+#include "engine/schedule/scheduler.h"
 #include "models/open.h"
 #include "tests/catch.h"
 #include "tests/cuda/kernels/relative_error.h"
@@ -63,7 +64,54 @@ void compare(const Model& model, double bound) {
   }
 }
 
+// The vectors of prompts, pooled in each way, beside texts that grow in the same steps.
+std::vector<std::vector<float>> vectors_of(Executor& executor, int64_t vocab) {
+  std::vector<Generation> all(12);
+  for (size_t i = 0; i < all.size(); ++i) {
+    Generation& generation = all[i];
+    generation.prompt = random_tokens(5 + 11 * static_cast<int>(i), i + 1, vocab);
+    generation.streams = {i};
+    generation.params.temperature = 0;
+    const Pooling kinds[] = {Pooling::None, Pooling::Mean, Pooling::Last, Pooling::First};
+    generation.pooling = kinds[i % 4];
+    generation.max_tokens = generation.pooling == Pooling::None ? 20 : 0;
+  }
+  Scheduler scheduler(executor, {.sequences = 6});
+  for (Generation& generation : all) scheduler.add(generation);
+  std::vector<std::vector<float>> vectors(all.size());
+  size_t tokens = 0;
+  while (!scheduler.idle()) {
+    for (const GenerationEvent& event : scheduler.step()) {
+      tokens += event.kind == GenerationEvent::Kind::Token;
+      if (event.kind != GenerationEvent::Kind::Vector) continue;
+      vectors[static_cast<size_t>(event.generation - all.data())] = event.vector;
+    }
+  }
+  CHECK(tokens == 3 * 20);
+  return vectors;
+}
+
 }  // namespace
+
+TEST_CASE("a scheduler's vectors on the GPU are the CPU's") {
+  const Model model = random_llama({});
+  RunOptions options;
+  options.context = 192;
+  options.sequences = 6;
+  options.rows = 48;
+  options.exact = true;
+  const auto cpu = cpu::make_executor(model, options, cpu::KernelSet::Reference);
+  options.exact = false;
+  const auto gpu = cuda::make_executor(model, options, 0, switches());
+  const auto expected = vectors_of(*cpu, model.config.vocab);
+  const auto got = vectors_of(*gpu, model.config.vocab);
+  for (size_t i = 0; i < got.size(); ++i) {
+    CAPTURE(i);
+    REQUIRE(got[i].size() == expected[i].size());
+    CHECK(got[i].empty() == (i % 4 == 0));
+    if (!got[i].empty()) CHECK(relative_error(got[i], expected[i]) <= 8 * 0x1p-20);
+  }
+}
 
 TEST_CASE("hidden rows on the GPU are the CPU's") {
   RandomLlama shape;
