@@ -29,6 +29,7 @@ const std::vector<Example>& examples() {
       {{"perplexity", "-f", text, "--chunks", "1", "--protocol", "gptq:64"}},
       {{"imatrix", "-f", text, "--chunks", "1", "-c", "64", "-o", "~/imatrix.gguf"}},
       {{"score"}, "{\"context\": \"The sky is\", \"continuation\": \" blue\"}\n"},
+      {{"embed", "--plain", "-p", "The sky is blue"}},
       {{"ls"}},
       {{"rm", "-y", "llama3.2"}},
       {{"bench", "-p", "8", "-n", "2", "-r", "1"}},

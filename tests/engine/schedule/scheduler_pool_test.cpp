@@ -21,6 +21,7 @@ std::vector<float> expected_vector(const Tokens& prompt, Pooling pooling) {
     for (size_t i = 0; i < sum.size(); ++i) sum[i] += hidden[i];
   }
   std::vector<float> vector;
+  vector.reserve(sum.size());
   for (const double one : sum) {
     vector.push_back(static_cast<float>(one / static_cast<double>(last - first + 1)));
   }
