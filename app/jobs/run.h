@@ -68,7 +68,8 @@ class JobRun {
   JobProgress& progress() { return progress_; }
 
   void fail(int64_t line, const LineProblem& problem);  // counts a line that failed
-  // What a person reads after the summary: lines that failed, and how to go on. May be empty.
+  // What a person reads after the summary: lines that failed, results of earlier runs that were
+  // damaged, and how to go on. May be empty.
   std::string closing_text() const;
 
   void show_progress();  // by one thread
