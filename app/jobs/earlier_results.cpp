@@ -5,7 +5,7 @@
 
 #include "app/files/json.h"
 #include "app/files/resume.h"
-#include "app/jobs/plausible.h"
+#include "app/files/sealed_line.h"
 #include "engine/base/error.h"
 #include "engine/base/sha256.h"
 
@@ -14,7 +14,8 @@ namespace {
 
 [[noreturn]] void fail_not_results(const OutputFile& output, int64_t line) {
   fail(Exit::Usage, output.name(), ": line ", line,
-       " is no result of skald; --resume goes on with a file that skald wrote");
+       " is no result of skald; --resume goes on with a file that skald wrote. If the line was "
+       "damaged, remove it");
 }
 
 }  // namespace
@@ -27,8 +28,11 @@ std::optional<ResultName> result_name(std::string_view line) {
   const bool named = id != json.end() && (id->is_string() || id->is_number_integer());
   if (!named || hash == json.end() || !hash->is_string()) return {};
   const auto error = json.find("error");
-  const bool good = error == json.end() || error->is_null();
-  return ResultName{dump(*id), hash->get<std::string>(), !good || !plausible_result(json)};
+  const bool good = error == json.end() || error->is_null(), fits = seal_fits(line);
+  return ResultName{.id = dump(*id),
+                    .request_hash = hash->get<std::string>(),
+                    .failed = !good || !fits,
+                    .damaged = !fits && json.contains("checksum")};
 }
 
 NameHash name_hash(std::string_view name) {
@@ -42,6 +46,11 @@ void EarlierResults::read(OutputFile& output) {
   const auto take = [&](const JsonlLine& line) {
     const std::optional<ResultName> name = result_name(line.text);
     if (!name) fail_not_results(output, line.number);
+    if (name->damaged) {
+      ++damaged_;
+      outdated_ = true;
+      return;
+    }
     // No request has the empty hash, so a request that failed is done again.
     const Result result{name_hash(name->failed ? "" : name->request_hash), line.offset};
     const auto [there, added] = results_.emplace(name_hash(name->id), result);

@@ -3,7 +3,8 @@
 //
 // A result is a JSON object in a line. Its request is named by "custom_id" (or else "id"), a text
 // or an integer, and by "request_hash", a hash over everything that decides about the result. A
-// request that has changed since, or whose result is an "error" or not plausible, is done again.
+// request that has changed since, or whose result is an "error", is done again. So is one whose
+// result has no checksum that fits (app/files/sealed_line.h): it may say anything.
 #pragma once
 
 #include <array>
@@ -21,7 +22,8 @@ namespace skald {
 struct ResultName {
   std::string id;  // as JSON: "\"a\"", "17"
   std::string request_hash;
-  bool failed = false;  // it has an "error" that is not null, or cannot be a result (plausible.h)
+  bool failed = false;   // it has an "error" that is not null, or no checksum
+  bool damaged = false;  // its checksum does not fit, so that its id may be wrong too
 };
 
 std::optional<ResultName> result_name(std::string_view line);  // nullopt: the line is no result
@@ -41,7 +43,8 @@ class EarlierResults {
   bool take(int64_t turn, std::string_view id, std::string_view request_hash);
 
   int64_t count() const { return static_cast<int64_t>(results_.size()); }
-  bool outdated() const { return outdated_; }  // some lines of the file are outdated
+  bool outdated() const { return outdated_; }   // some lines of the file are outdated or damaged
+  int64_t damaged() const { return damaged_; }  // these lines do not count as results
 
   struct Place {
     int64_t turn, offset;
@@ -61,6 +64,7 @@ class EarlierResults {
 
   std::unordered_map<NameHash, Result, Hasher> results_;
   bool outdated_ = false;
+  int64_t damaged_ = 0;
 };
 
 }  // namespace skald

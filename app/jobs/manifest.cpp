@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "app/files/atomic_file.h"
+#include "app/files/sealed_line.h"
 #include "app/program/version.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
@@ -15,17 +16,30 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// An earlier manifest, or null where it cannot be read: results do not depend on it.
+// The manifest ends with a checksum of what it says, whatever white space it is printed with.
+Json sealed(const Json& json) { return parse_json(sealed_line(dump(json))); }
+
+// Manifests of versions before 0.2 have no checksum.
+bool is_whole(const Json& json) {
+  return json.is_object() && json.contains("settings") && json.contains("runs") &&
+         json["settings"].is_object() && json["runs"].is_array() &&
+         (!json.contains("checksum") || seal_fits(dump(json)));
+}
+
+// An earlier manifest, or null where there is none.
 Json read_earlier(const std::string& path) {
   constexpr uintmax_t kMostBytes = 16 << 20;
   std::error_code error;
-  if (fs::file_size(path, error) > kMostBytes || error) return nullptr;
+  const uintmax_t bytes = fs::file_size(path, error);
+  if (error) return nullptr;
   std::ifstream in(path, std::ios::binary);
-  const std::string text = rest_of(in);
-  const Json json = parse_json_or_null(text);
-  const bool ours = json.is_object() && json.contains("settings") && json.contains("runs") &&
-                    json["settings"].is_object() && json["runs"].is_array();
-  return ours ? json : Json(nullptr);
+  Json json = bytes <= kMostBytes ? parse_json_or_null(rest_of(in)) : Json(nullptr);
+  if (!is_whole(json)) {
+    fail(Exit::Failed, printable(path),
+         ": is no manifest of skald, or was damaged or edited since; remove it, and --resume goes "
+         "on by the results alone");
+  }
+  return json;
 }
 
 // "temperature 0.8, was 0.5; seed 1, was 0"
@@ -91,7 +105,7 @@ void Manifest::end(int exit_code, const Json& counts) {
 
 void Manifest::write() const {
   AtomicFile file(path_, {.mode = 0666});
-  file.write(dump(json_, 2));
+  file.write(dump(sealed(json_), 2));
   file.write("\n");
   file.commit();
 }

@@ -12,7 +12,9 @@ namespace skald {
 class Manifest {
  public:
   // settings: an object with everything that changes a result (the model's hash, sampling). With
-  // resume, Error(Exit::Usage) says what differs from the settings of earlier runs.
+  // resume, Error(Exit::Usage) says what differs from the settings of earlier runs, and
+  // Error(Exit::Failed) that their manifest cannot be trusted: it is no manifest, or was damaged
+  // or edited since, so that its checksum does not fit.
   Manifest(const std::string& output, Json settings, bool resume);
 
   void begin(const Json& run);  // an object: command line, device, input

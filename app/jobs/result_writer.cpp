@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "app/files/sealed_line.h"
 #include "engine/base/error.h"
 
 namespace skald {
@@ -37,7 +38,8 @@ void ResultWriter::hold(int64_t turn, std::string line) {
 }
 
 void ResultWriter::write(int64_t turn, std::string line) {
-  check(!line.empty() && line.find('\n') == std::string::npos, "a result is one line");
+  check(line.find('\n') == std::string::npos, "a result is one line");
+  line = sealed_line(std::move(line));
   const std::lock_guard lock(mutex_);
   if (!options_.in_order) {
     append(turn, line);

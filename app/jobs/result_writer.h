@@ -32,8 +32,8 @@ class ResultWriter {
   // Whether an earlier run has finished the request. If so, the turn has ended.
   bool done_before(int64_t turn, std::string_view id, std::string_view request_hash);
 
-  // Writes the result: at once, or in order when all turns before it have ended. After an Error the
-  // file has whole lines.
+  // Writes the result, a JSON object, with a checksum behind its last field: at once, or in order
+  // when all turns before it have ended. After an Error the file has whole lines.
   void write(int64_t turn, std::string line);
 
   // The request gets no result.
@@ -52,7 +52,8 @@ class ResultWriter {
   // them.
   void give_up();
 
-  int64_t earlier() const { return earlier_.count(); }  // results of earlier runs
+  int64_t earlier() const { return earlier_.count(); }    // results of earlier runs
+  int64_t damaged() const { return earlier_.damaged(); }  // of these runs, not kept
   const OutputFile& output() const { return output_; }
 
  private:

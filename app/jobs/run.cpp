@@ -7,6 +7,7 @@
 #include "app/program/command.h"
 #include "app/program/version.h"
 #include "app/terminal/output.h"
+#include "engine/base/counted.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
 
@@ -107,10 +108,13 @@ void JobRun::show_progress() {
 
 void JobRun::end(int code, const Json& more) {
   counts_.earlier = input_->done_before();
-  Json counts = {
-      {"done", counts_.done.load()},           {"failed", counts_.failed.load()},
-      {"skipped", counts_.skipped.load()},     {"done_before", counts_.earlier.load()},
-      {"tokens_in", counts_.tokens_in.load()}, {"tokens_out", counts_.tokens_out.load()}};
+  Json counts = {{"done", counts_.done.load()},
+                 {"failed", counts_.failed.load()},
+                 {"skipped", counts_.skipped.load()},
+                 {"done_before", counts_.earlier.load()},
+                 {"damaged_before", writer_->damaged()},
+                 {"tokens_in", counts_.tokens_in.load()},
+                 {"tokens_out", counts_.tokens_out.load()}};
   counts.update(more);
   if (writer_->output().is_file()) manifest_.end(code, counts);
   if (!flags_.report.empty()) write_report(code, counts);
@@ -139,7 +143,13 @@ void JobRun::fail(int64_t line, const LineProblem& problem) {
 }
 
 std::string JobRun::closing_text() const {
-  return failures_.text() + (interrupted_by() ? how_to_go_on(writer_->output().is_file()) : "");
+  std::string text = failures_.text();
+  if (const int64_t damaged = writer_->damaged()) {
+    text += concat("skald: ", counted(damaged, "result"), " of ", writer_->output().name(),
+                   damaged == 1 ? " was" : " were",
+                   " damaged or edited since (the checksum does not fit), and not kept\n");
+  }
+  return text + (interrupted_by() ? how_to_go_on(writer_->output().is_file()) : "");
 }
 
 int JobRun::execute(const std::function<void()>& work, const std::function<Json()>& more) {

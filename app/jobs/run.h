@@ -72,7 +72,8 @@ class JobRun {
 
   void fail(int64_t line, const LineProblem& problem);    // counts a line that failed
   void took(double seconds) { latencies_.add(seconds); }  // for --report: how long a line took
-  // What a person reads after the summary: lines that failed, and how to go on. May be empty.
+  // What a person reads after the summary: lines that failed, results of earlier runs that were
+  // damaged, and how to go on. May be empty.
   std::string closing_text() const;
 
   void show_progress();  // by one thread

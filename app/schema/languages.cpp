@@ -11,7 +11,8 @@ uint32_t Languages::of_pattern(const std::string& pattern, const std::string& pl
       numbers_.try_emplace("p" + pattern, static_cast<uint32_t>(known_.size()));
   if (fresh) {
     try {
-      known_.push_back({grammar::parse_regex(pattern, place, RegexMatch::Anywhere), place});
+      known_.push_back(
+          {grammar::parse_regex(pattern, place, RegexMatch::Anywhere, properties_), place});
     } catch (...) {
       numbers_.erase(found);
       throw;

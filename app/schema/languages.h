@@ -34,6 +34,7 @@ class Languages {
   };
   std::map<std::string, uint32_t> numbers_;
   std::deque<Language> known_;
+  grammar::UnicodeProperties properties_;
 };
 
 }  // namespace skald

@@ -51,8 +51,9 @@ constexpr size_t kMostLooks = 50;
 
 class RegexParser {
  public:
-  RegexParser(std::string_view text, const std::string& source, RegexMatch match)
-      : cursor_(text, source), match_(match) {}
+  RegexParser(std::string_view text, const std::string& source, RegexMatch match,
+              UnicodeProperties& properties)
+      : cursor_(text, source), match_(match), properties_(properties) {}
 
   Regex parse() {
     Regex result = parse_choice(0);
@@ -290,7 +291,7 @@ class RegexParser {
         cursor_.fail_at(begin, "word borders are not supported");
       case 'p':
       case 'P':
-        cursor_.fail_at(begin, "Unicode properties are not supported; write the ranges");
+        return parse_property(begin, c == 'P');
       default:
         break;
     }
@@ -299,6 +300,26 @@ class RegexParser {
       cursor_.fail_at(begin, "unknown escape: this letter has no meaning after a backslash");
     }
     return one(static_cast<unsigned char>(c));
+  }
+
+  CharClass parse_property(size_t begin, bool negated) {
+    if (!cursor_.take("{")) {
+      cursor_.fail_at(begin, "expected a property in braces, as in \\p{L} or \\p{Script=Greek}");
+    }
+    const size_t from = cursor_.at();
+    while (cursor_.peek() != '}') {
+      if (cursor_.done()) cursor_.fail_at(begin, "this { is never closed");
+      cursor_.character();
+    }
+    const std::string_view name = cursor_.between(from, cursor_.at());
+    cursor_.skip(1);
+    const CharClass* chars = properties_.find(name);
+    if (!chars) {
+      cursor_.fail_at(begin, concat("there is no Unicode property '", printable(name, 60),
+                                    "'; expected a general category (L, Lu), Script=Greek or the "
+                                    "like, or a property as Alphabetic"));
+    }
+    return negated ? complement(*chars) : *chars;
   }
 
   char32_t parse_code(int digits) {
@@ -312,6 +333,7 @@ class RegexParser {
 
   Cursor cursor_;
   RegexMatch match_;
+  UnicodeProperties& properties_;
   size_t look_ = 0;   // place of the last lookahead
   size_t looks_ = 0;  // each restricts all that follows, by an automaton of its own
 };
@@ -349,8 +371,14 @@ std::optional<Regex> sequence_with_length(const Regex& regex, uint64_t least, ui
 
 }  // namespace
 
+Regex parse_regex(std::string_view text, const std::string& source, RegexMatch match,
+                  UnicodeProperties& properties) {
+  return RegexParser(text, source, match, properties).parse();
+}
+
 Regex parse_regex(std::string_view text, const std::string& source, RegexMatch match) {
-  return RegexParser(text, source, match).parse();
+  UnicodeProperties properties;
+  return parse_regex(text, source, match, properties);
 }
 
 RegexLength length_of(const Regex& regex) {

@@ -1,6 +1,7 @@
 // Regular expressions as grammar rules. Only constructs that describe a set of texts are supported:
 //
 //   a  \.  .  [a-z_]  [^"]  \d \w \s \D \W \S  \n \r \t \f \v \0 \xHH \uHHHH \u{H}
+//   \p{Lu}  \P{Script=Greek}  (unicode_properties.h)
 //   (x)  (?:x)  (?<name>x)  x|y  x*  x+  x?  x{3}  x{3,}  x{3,5}
 //
 // The lazy x*? means the same as x*. \d and \w are those of ASCII, \s and "." those of ECMAScript.
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "engine/grammar/rules.h"
+#include "engine/grammar/unicode_properties.h"
 
 namespace skald::grammar {
 
@@ -47,6 +49,9 @@ enum class RegexMatch : uint8_t {
 bool needs_automaton(const Regex& regex);
 
 // Throws Error(Exit::Usage) with the position in `source`.
+// `properties` are those of \p{…}; they may be kept for the next expression.
+Regex parse_regex(std::string_view text, const std::string& source, RegexMatch match,
+                  UnicodeProperties& properties);
 Regex parse_regex(std::string_view text, const std::string& source, RegexMatch match);
 
 struct RegexLength {

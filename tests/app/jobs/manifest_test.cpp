@@ -41,14 +41,23 @@ TEST_CASE("resuming with other settings is refused, and the error names the diff
   CHECK(!has(error, "seed"));
 }
 
-TEST_CASE("a missing or broken manifest is written anew") {
+TEST_CASE(
+    "a file that is no manifest is refused and left unchanged; one without a checksum counts") {
   TempFolder folder;
   const std::string output = (folder.path() / "out.jsonl").string();
   for (const char* text : {"", "{", "[]", "{\"settings\":1,\"runs\":2}"}) {
     folder.write("out.jsonl.manifest.json", text);
-    Manifest(output, {{"seed", 1}}, true).begin({});
-    CHECK(Json::parse(read_file(manifest_path(output)))["runs"].size() == 1);
+    CHECK(has(error_text(
+                  [&] {
+                    Manifest(output, {{"seed", 1}}, true);
+                  },
+                  Exit::Failed),
+              "out.jsonl.manifest.json: is no manifest of skald"));
+    CHECK(read_file(manifest_path(output)) == text);
   }
+  folder.write("out.jsonl.manifest.json", "{\"settings\":{\"seed\":1},\"runs\":[{\"old\":1}]}");
+  Manifest(output, {{"seed", 1}}, true).begin({});
+  CHECK(Json::parse(read_file(manifest_path(output)))["runs"].size() == 2);
 }
 
 }  // namespace

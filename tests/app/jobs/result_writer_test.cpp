@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include "app/files/sealed_line.h"
 #include "tests/catch.h"
 #include "tests/error_text.h"
 #include "tests/temp_folder.h"
@@ -11,10 +12,14 @@
 namespace skald::test {
 namespace {
 
-std::string result(const std::string& id, const std::string& hash = "h", int length = 5) {
+std::string bare(const std::string& id, const std::string& hash = "h", int length = 5) {
   return concat("{\"id\":\"", id, "\",\"request_hash\":\"", hash, "\",\"text\":\"",
                 std::string(static_cast<size_t>(length), 'x'),
                 "\",\"finish_reason\":\"stop\",\"prompt_tokens\":1,\"completion_tokens\":1}");
+}
+
+std::string result(const std::string& id, const std::string& hash = "h", int length = 5) {
+  return sealed_line(bare(id, hash, length));
 }
 
 std::string json(const std::string& id) { return "\"" + id + "\""; }
@@ -33,12 +38,12 @@ TEST_CASE("results are written in the order of the requests, or as they come") {
   Output out;
   {
     ResultWriter writer(out.fresh());
-    writer.write(2, result("c"));
+    writer.write(2, bare("c"));
     CHECK(out.text() == "");
     CHECK(writer.held_bytes() == static_cast<int64_t>(result("c").size()));
-    writer.write(0, result("a"));
+    writer.write(0, bare("a"));
     CHECK(out.text() == result("a") + "\n");
-    writer.write(1, result("b"));
+    writer.write(1, bare("b"));
     CHECK(writer.held_bytes() == 0);
     writer.finish();
   }
@@ -46,9 +51,9 @@ TEST_CASE("results are written in the order of the requests, or as they come") {
 
   Output other;
   ResultWriter writer({.path = other.path, .in_order = false});
-  writer.write(1, result("b"));
+  writer.write(1, bare("b"));
   CHECK(other.text() == result("b") + "\n");
-  writer.write(0, result("a"));
+  writer.write(0, bare("a"));
   writer.finish();
   CHECK(other.text() == result("b") + "\n" + result("a") + "\n");
 }
@@ -82,8 +87,8 @@ TEST_CASE(
     CHECK(writer.done_before(0, json("a"), "h"));
     CHECK(!writer.done_before(1, json("b"), "h"));
     CHECK(!writer.done_before(2, json("c"), "h"));
-    writer.write(2, c);
-    writer.write(1, b);
+    writer.write(2, bare("c"));
+    writer.write(1, bare("b"));
     writer.finish();
     CHECK(out.text() == a + "\n" + b + "\n" + c + "\n");
   }
@@ -97,7 +102,7 @@ TEST_CASE("with --resume a missing output is created") {
   Output out;
   ResultWriter writer(out.resume());
   CHECK(writer.earlier() == 0);
-  writer.write(0, result("a"));
+  writer.write(0, bare("a"));
   writer.finish();
   CHECK(out.text() == result("a") + "\n");
 }
@@ -111,7 +116,7 @@ TEST_CASE("a changed request is computed again, and finish() removes its old res
     CHECK(writer.done_before(0, json("a"), "h"));
     CHECK(!writer.done_before(1, json("b"), "h"));
     CHECK(writer.done_before(2, json("c"), "h"));
-    writer.write(1, result("b"));
+    writer.write(1, bare("b"));
     CHECK(has(out.text(), "\"old\""));
     writer.finish();
     const std::string a = result("a") + "\n", b = result("b") + "\n", c = result("c") + "\n";
@@ -143,9 +148,9 @@ TEST_CASE(
   Output out;
   {
     ResultWriter writer(out.fresh());
-    writer.write(0, result("a"));
-    writer.write(3, result("d"));
-    writer.write(2, result("c", "h", 200000));
+    writer.write(0, bare("a"));
+    writer.write(3, bare("d"));
+    writer.write(2, bare("c", "h", 200000));
     writer.give_up();
   }
   CHECK(out.text() == result("a") + "\n" + result("c", "h", 200000) + "\n" + result("d") + "\n");
@@ -154,7 +159,7 @@ TEST_CASE(
   CHECK(!writer.done_before(1, json("b"), "h"));
   CHECK(writer.done_before(2, json("c"), "h"));
   CHECK(writer.done_before(3, json("d"), "h"));
-  writer.write(1, result("b"));
+  writer.write(1, bare("b"));
   writer.finish();
   CHECK(out.text() == result("a") + "\n" + result("b") + "\n" + result("c", "h", 200000) + "\n" +
                           result("d") + "\n");
@@ -201,10 +206,10 @@ TEST_CASE("a full disk leaves whole lines, and the error says so") {
   ::signal(SIGXFSZ, SIG_IGN);
   {
     ResultWriter writer(out.fresh());
-    writer.write(0, result("a"));
+    writer.write(0, bare("a"));
     const rlimit small = {result("a").size() + 10, old.rlim_max};
     ::setrlimit(RLIMIT_FSIZE, &small);
-    const std::string error = error_text([&] { writer.write(1, result("b")); }, Exit::Failed);
+    const std::string error = error_text([&] { writer.write(1, bare("b")); }, Exit::Failed);
     ::setrlimit(RLIMIT_FSIZE, &old);
     CHECK(has(error, "out.jsonl: cannot be written: File too large; all lines before are whole"));
     CHECK(out.text() == result("a") + "\n");
@@ -222,7 +227,7 @@ TEST_CASE("a missing folder, a device and stdout cannot be resumed") {
   CHECK(has(error_text([&] { ResultWriter writer({.path = "-", .resume = true}); }, Exit::Usage),
             "stdout: is no file"));
   ResultWriter null({"/dev/null"});
-  null.write(0, result("a"));
+  null.write(0, bare("a"));
   null.finish();
 }
 

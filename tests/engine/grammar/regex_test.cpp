@@ -83,6 +83,17 @@ TEST_CASE("an expression with many anchors takes no more time than its automaton
   CHECK(has(error_text([&] { regex_rules(looks, "r"); }, Exit::Usage), "more than 50 lookaheads"));
 }
 
+TEST_CASE("Unicode properties stand for classes, alone and within others") {
+  CHECK(read(regex_rules("\\p{Lu}\\p{L}+", "r"), "Ärger").whole);
+  CHECK(!read(regex_rules("\\p{Lu}\\p{L}+", "r"), "ärger").alive);
+  CHECK(read(regex_rules("\\P{L}{2}", "r"), "4-").whole);
+  CHECK(!read(regex_rules("\\P{L}{2}", "r"), "é").alive);
+  CHECK(read(regex_rules("[\\p{Script=Greek}\\p{Nd}_-]+", "r"), "αβγ_٣-").whole);
+  CHECK(!read(regex_rules("[\\p{Script=Greek}\\p{Nd}_-]+", "r"), "a").alive);
+  CHECK(read(regex_rules("[^\\p{L}\\P{ASCII}]", "r"), "1").whole);
+  CHECK(!read(regex_rules("[^\\p{L}\\P{ASCII}]", "r"), "٣").alive);
+}
+
 TEST_CASE("an unsupported part of an expression is an error that gives its column") {
   const struct {
     const char* text;
@@ -93,7 +104,11 @@ TEST_CASE("an unsupported part of an expression is an error that gives its colum
       {"(?i)a", "flags"},
       {"(a)\\1", "references to groups"},
       {"\\bword", "word borders"},
-      {"\\p{L}", "Unicode properties"},
+      {"a\\p{greek}", "column 2: there is no Unicode property 'greek'; expected a general"},
+      {"\\pL", "a property in braces"},
+      {"\\p{L", "this { is never closed"},
+      {"[\\p{L}-z]", "must go from one character"},
+      {"[^\\p{Any}]", "contains no character"},
       {"a++", "possessive"},
       {"a**", "repetition of a repetition"},
       {"*a", "nothing before it"},
