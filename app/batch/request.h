@@ -5,11 +5,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "app/jobs/line.h"
+#include "app/tools/tools.h"
 #include "engine/sampling/sampling_params.h"
 
 namespace skald {
@@ -24,6 +26,8 @@ struct BatchRequest {
   bool chat = false;
   std::string model;                     // as the line names it, or ""
   std::string conversation;              // if chat: JSON for read_conversation()
+  std::shared_ptr<const Tools> tools;    // nullptr: the model may call none
+  bool reasoning_effort = false;         // the conversation has this variable
   std::vector<BatchPromptText> prompts;  // if not chat
   std::optional<int64_t> max_tokens;
   int samples = 1;

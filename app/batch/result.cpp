@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "app/batch/tools.h"
 #include "app/files/json_number.h"
 #include "engine/base/error.h"
 
@@ -141,8 +142,10 @@ Json text_json(const BatchPrompt& prompt, const SampleText& text, bool echo,
 Json calls_json(const BatchPrompt& prompt, const SampleText& text, size_t choice) {
   Json list = Json::array();
   for (const ToolCall& call : text.calls()) {
+    const std::string id =
+        concat("call_", prompt.job->request_hash, "_", choice, "_", list.size());
     list.push_back(
-        {{"id", concat("call_", prompt.job->request_hash, "_", choice, "_", list.size())},
+        {{"id", text.short_call_ids() ? short_call_id(id) : id},
          {"type", "function"},
          {"function", {{"name", call.name}, {"arguments", call.arguments}}}});
   }
