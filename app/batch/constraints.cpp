@@ -44,15 +44,14 @@ std::shared_ptr<grammar::Masks> BatchConstraints::masks(const std::string& key,
     }
   }
   const std::span<const grammar::TokenReference> named = rules.rules.tokens();
-  const auto same = std::find_if(
-      vocabularies_.begin(), vocabularies_.end(), [&](const Named& one) {
-        return std::equal(one.tokens.begin(), one.tokens.end(), named.begin(), named.end());
-      });
+  const auto same = std::find_if(vocabularies_.begin(), vocabularies_.end(), [&](const Named& one) {
+    return std::equal(one.tokens.begin(), one.tokens.end(), named.begin(), named.end());
+  });
   if (same != vocabularies_.end()) {
     vocabularies_.splice(vocabularies_.begin(), vocabularies_, same);
   } else {
-    vocabularies_.push_front({{named.begin(), named.end()},
-                              constraint_vocabulary(tokenizer_, stop_ids_, named)});
+    vocabularies_.push_front(
+        {{named.begin(), named.end()}, constraint_vocabulary(tokenizer_, stop_ids_, named)});
     if (vocabularies_.size() > kMostVocabularies) vocabularies_.pop_back();
   }
   known_.emplace_front(key, constraint_masks(rules.rules, vocabularies_.front().vocabulary));

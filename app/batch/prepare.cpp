@@ -132,8 +132,8 @@ void BatchPreparer::add_chat(BatchJob& job) {
   if (job.request.reasoning_effort && !tools_->template_has("reasoning_effort")) {
     unknown_fields_.add({"reasoning_effort"});
   }
-  Conversation conversation = read_conversation(tools_->conversation(job.request),
-                                                concat("line ", job.line));
+  Conversation conversation =
+      read_conversation(tools_->conversation(job.request), concat("line ", job.line));
   for (const auto& entry : options_.variables.entries()) {
     if (!conversation.more.find(entry.key)) conversation.more.set(entry.key, entry.value);
   }

@@ -7,14 +7,14 @@ namespace skald {
 
 SampleText::SampleText(const SampleTextOptions& options) : options_(options) {
   if (!options.tokenizer) return;
-  answer_.emplace(*options.tokenizer, AnswerTextOptions{.begin = options.begin,
-                                                        .stops = *options.stops,
-                                                        .channels = options.channels,
-                                                        .tags = options.tags || may_call(),
-                                                        .shown = may_call()
-                                                                     ? options.syntax->shown()
-                                                                     : std::vector<int32_t>(),
-                                                        .prompt = options.prompt});
+  answer_.emplace(
+      *options.tokenizer,
+      AnswerTextOptions{.begin = options.begin,
+                        .stops = *options.stops,
+                        .channels = options.channels,
+                        .tags = options.tags || may_call(),
+                        .shown = may_call() ? options.syntax->shown() : std::vector<int32_t>(),
+                        .prompt = options.prompt});
 }
 
 bool SampleText::feed(Picked picked) {

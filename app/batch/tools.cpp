@@ -90,8 +90,7 @@ std::string BatchTools::grammar_key(const BatchRequest& request,
 }
 
 SchemaRules BatchTools::rules(const BatchRequest& request, const std::string& prompt_end) const {
-  CallRulesOptions options{
-      .syntax = syntax_, .tools = *request.tools, .prompt_end = prompt_end};
+  CallRulesOptions options{.syntax = syntax_, .tools = *request.tools, .prompt_end = prompt_end};
   std::optional<SchemaRules> answer;
   if (!request.response_format.empty()) {
     answer = response_format_rules(parse_json(request.response_format), "response_format");

@@ -59,8 +59,8 @@ const Json& resolved(const Json& schema, const Json& root) {
 
 NodeId text_without(Rules& rules, const std::string& mark) {
   namespace make = grammar::make;
-  std::vector<grammar::Regex> parts{make::repeat(make::one_of(grammar::any_char()), 0,
-                                                 grammar::kUnbounded)};
+  std::vector<grammar::Regex> parts{
+      make::repeat(make::one_of(grammar::any_char()), 0, grammar::kUnbounded)};
   for (size_t at = 0; at < mark.size();) {
     char32_t c = 0;
     check(grammar::decode_utf8(mark, at, c), "marks are UTF-8");
@@ -98,8 +98,8 @@ NodeId ArgumentRules::json(const Json& schema, const std::string& place) {
 }
 
 NodeId ArgumentRules::tags(const Tool& tool, bool by_schema) {
-  const Json properties = properties_of(tool.parameters.is_null() ? Json::object()
-                                                                  : tool.parameters);
+  const Json properties =
+      properties_of(tool.parameters.is_null() ? Json::object() : tool.parameters);
   if (!by_schema || properties.empty()) {
     const bool closed = by_schema && !tool.parameters.is_null();
     if (closed) return rules_.empty();
@@ -107,12 +107,11 @@ NodeId ArgumentRules::tags(const Tool& tool, bool by_schema) {
         rules_.one_of({{'0', '9'}, {'A', 'Z'}, {'a', 'z'}, {'_', '_'}, {'-', '.'}}), 1, 64);
     const ToolFormat& format = *syntax_.format();
     const std::string end(format.value_end.substr(format.value_end.find('<')));
-    return rules_.repeat(
-        rules_.sequence({syntax_.literal(rules_, format.key_begin), name,
-                         syntax_.literal(rules_, format.key_end),
-                         text_without(rules_, end.substr(0, end.find('>') + 1)),
-                         syntax_.literal(rules_, format.value_end)}),
-        0, grammar::kUnbounded);
+    return rules_.repeat(rules_.sequence({syntax_.literal(rules_, format.key_begin), name,
+                                          syntax_.literal(rules_, format.key_end),
+                                          text_without(rules_, end.substr(0, end.find('>') + 1)),
+                                          syntax_.literal(rules_, format.value_end)}),
+                         0, grammar::kUnbounded);
   }
   std::vector<NodeId> parts;
   for (const auto& [name, schema] : properties.items()) {

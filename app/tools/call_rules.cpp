@@ -47,8 +47,7 @@ class CallRules {
     std::vector<NodeId> parts{literal(format_.call_begin), rules.text(tool.name)};
     if (format_.writes_id) {
       parts.push_back(literal(kMistralId));
-      parts.push_back(
-          rules.repeat(rules.one_of({{'0', '9'}, {'A', 'Z'}, {'a', 'z'}}), 9, 9));
+      parts.push_back(rules.repeat(rules.one_of({{'0', '9'}, {'A', 'Z'}, {'a', 'z'}}), 9, 9));
     }
     parts.push_back(literal(format_.name_end));
     parts.push_back(arguments_.of(tool, required_ || tool.strict));
@@ -122,8 +121,7 @@ class CallRules {
       const NodeId answer = options_.answer ? rules.include(*options_.answer) : text();
       last.push_back(rules.sequence({header("final"), answer}));
     }
-    return rules.sequence(
-        {rules.repeat(message, 0, kUnbounded), rules.choice(std::move(last))});
+    return rules.sequence({rules.repeat(message, 0, kUnbounded), rules.choice(std::move(last))});
   }
 
   const CallRulesOptions& options_;

@@ -18,9 +18,7 @@ class CallCursor {
   bool done() const { return at_ >= text_.size(); }
   std::string_view rest() const { return text_.substr(at_); }
   void skip(size_t bytes) { at_ += bytes; }
-  void skip_space() {
-    at_ = std::min(text_.find_first_not_of(kCallSpace, at_), text_.size());
-  }
+  void skip_space() { at_ = std::min(text_.find_first_not_of(kCallSpace, at_), text_.size()); }
 
   // Takes `words`, whose white space may be there or not. False: nothing is taken.
   bool take(std::string_view words) { return take(words, false); }

@@ -181,17 +181,16 @@ constexpr Row kRows[] = {
 
 bool fits(const Row& row, std::string_view text) {
   return std::all_of(std::begin(row.signs), std::end(row.signs), [&](std::string_view sign) {
-           return text.find(sign) != std::string_view::npos;
-         });
+    return text.find(sign) != std::string_view::npos;
+  });
 }
 
 }  // namespace
 
 bool ToolFormat::writes(std::string_view piece) const {
   if (piece.empty()) return false;
-  const std::string_view texts[] = {begin,    end,     block_begin, call_begin, name_end,
-                                    call_end, between, block_end,   key_begin,  key_end,
-                                    value_end};
+  const std::string_view texts[] = {begin,   end,       block_begin, call_begin, name_end, call_end,
+                                    between, block_end, key_begin,   key_end,    value_end};
   if (std::any_of(std::begin(texts), std::end(texts), [&](std::string_view text) {
         return text.find(piece) != std::string_view::npos;
       })) {

@@ -19,8 +19,8 @@ NodeId gemma_number(grammar::Rules& rules, bool whole) {
   const NodeId digit = rules.one_of({{'0', '9'}});
   const NodeId integer = rules.sequence(
       {rules.maybe(rules.text("-")),
-       rules.choice({rules.text("0"), rules.sequence({rules.one_of({{'1', '9'}}),
-                                                      rules.repeat(digit, 0, 18)})})});
+       rules.choice({rules.text("0"),
+                     rules.sequence({rules.one_of({{'1', '9'}}), rules.repeat(digit, 0, 18)})})});
   if (whole) return integer;
   return rules.sequence(
       {integer, rules.maybe(rules.sequence({rules.text("."), rules.repeat(digit, 1, 18)}))});
@@ -58,8 +58,8 @@ NodeId ArgumentRules::gemma_any() {
       {rules_.text("{"), rules_.maybe(rules_.sequence({member, more})), rules_.text("}")});
   rules_.define(*gemma_any_,
                 rules_.choice({gemma_text(), gemma_number(rules_, false), rules_.text("true"),
-                               rules_.text("false"), rules_.text("null"),
-                               gemma_list(rules_, value), object}));
+                               rules_.text("false"), rules_.text("null"), gemma_list(rules_, value),
+                               object}));
   return value;
 }
 
@@ -116,9 +116,9 @@ NodeId ArgumentRules::gemma_value(const Value& value, int depth) {
   std::vector<NodeId> nodes;
   for (const Json& one : values) {
     const NodeId quote = syntax_.literal(rules_, kGemmaQuote);
-    nodes.push_back(one.is_string() ? rules_.sequence({quote, rules_.text(one.get<std::string>()),
-                                                       quote})
-                                    : rules_.text(dump(one)));
+    nodes.push_back(one.is_string()
+                        ? rules_.sequence({quote, rules_.text(one.get<std::string>()), quote})
+                        : rules_.text(dump(one)));
   }
   if (!nodes.empty()) return rules_.choice(std::move(nodes));
   for (const char* keyword : {"pattern", "format", "minLength", "maxLength", "minimum", "maximum",
@@ -140,9 +140,9 @@ NodeId ArgumentRules::gemma_value(const Value& value, int depth) {
     if (type == "array") {
       const bool known = has_keyword(*schema, "items");
       nodes.push_back(gemma_list(
-          rules_, known ? gemma_value({(*schema)["items"], value.root, value.place + "/items"},
-                                      depth + 1)
-                        : gemma_any()));
+          rules_,
+          known ? gemma_value({(*schema)["items"], value.root, value.place + "/items"}, depth + 1)
+                : gemma_any()));
     }
     if (type == "object") {
       nodes.push_back(rules_.sequence({rules_.text("{"),

@@ -1,5 +1,8 @@
 #include "app/tools/json_text.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "app/files/json.h"
 
 namespace skald {
@@ -62,6 +65,42 @@ std::optional<std::string_view> json_at_begin(std::string_view text) {
   const size_t length = length_of_value(text);
   if (length == std::string_view::npos || !valid(text.substr(0, length))) return std::nullopt;
   return text.substr(0, length);
+}
+
+std::string json_of_python(std::string_view text) {
+  constexpr std::pair<std::string_view, std::string_view> kWords[] = {
+      {"True", "true"}, {"False", "false"}, {"None", "null"}};
+  std::string json;
+  char quote = 0;  // of the text around, or 0
+  while (!text.empty()) {
+    const char c = text.front();
+    size_t taken = 1;
+    if (quote != 0) {
+      if (c == '\\' && text.size() > 1) {
+        taken = 2;
+        json += text[1] == '\'' ? "'" : text.substr(0, 2);
+      } else if (c == quote) {
+        json += '"';
+        quote = 0;
+      } else {
+        json += c == '"' ? "\\\"" : text.substr(0, 1);
+      }
+    } else if (c == '\'' || c == '"') {
+      json += '"';
+      quote = c;
+    } else {
+      const auto word = std::find_if(std::begin(kWords), std::end(kWords),
+                                     [&](const auto& one) { return text.starts_with(one.first); });
+      if (word == std::end(kWords)) {
+        json += c;
+      } else {
+        json += word->second;
+        taken = word->first.size();
+      }
+    }
+    text.remove_prefix(taken);
+  }
+  return json;
 }
 
 std::vector<std::string_view> json_elements(std::string_view list) {

@@ -13,6 +13,10 @@ namespace skald {
 // The valid JSON object or list that `text` begins with, or nullopt.
 std::optional<std::string_view> json_at_begin(std::string_view text);
 
+// A value that Python's repr() may have written, as JSON: texts between ', True, False and None. It
+// need not become valid JSON.
+std::string json_of_python(std::string_view text);
+
 // The elements of a list as json_at_begin() gives it.
 std::vector<std::string_view> json_elements(std::string_view list);
 

@@ -43,13 +43,14 @@ std::string value_json(std::string_view value, const Json* schema, const Json& r
                                              ? types_of(*schema, root)
                                              : std::vector<std::string>{"array", "object"};
   std::string word(trimmed_call_text(value));
-  if (word == "True" || word == "False") word[0] = static_cast<char>(word[0] - 'A' + 'a');
-  if (word == "None") word = "null";
-  const Json parsed = parse_json_or_null(word);
+  Json parsed = parse_json_or_null(word);
+  if (parsed.is_null()) {  // some templates write values as Python does
+    word = json_of_python(word);
+    parsed = parse_json_or_null(word);
+  }
   const bool is_json = !parsed.is_null() || word == "null";
-  const bool fits = is_json && std::any_of(types.begin(), types.end(), [&](const auto& type) {
-                      return is_type(parsed, type);
-                    });
+  const bool fits = is_json && std::any_of(types.begin(), types.end(),
+                                           [&](const auto& type) { return is_type(parsed, type); });
   return fits ? word : dump(Json(std::string(value)));
 }
 
@@ -116,7 +117,8 @@ class CallReader {
     cursor_.skip_space();
     const std::string_view name = cursor_.take_name();
     std::string_view id;
-    if (cursor_.take(kMistralId)) return cursor_.take_until(kMistralArguments, id) && json(answer, name);
+    if (cursor_.take(kMistralId))
+      return cursor_.take_until(kMistralArguments, id) && json(answer, name);
     cursor_.take(kMistralArguments);
     return json(answer, name);
   }
@@ -164,10 +166,10 @@ class CallReader {
       if (first < key_end.size() && !cursor_.take(key_end.substr(first))) return false;
       if (!cursor_.take_until(trimmed_call_text(format_.value_end), value)) return false;
       const std::string key_text(trimmed_call_text(key));
-      arguments += concat(arguments.empty() ? "" : ", ", dump(Json(key_text)), ": ",
-                          value_json(without_line_ends(value),
-                                     tool ? argument_schema(*tool, key_text) : nullptr,
-                                     tool ? tool->parameters : Json()));
+      arguments += concat(
+          arguments.empty() ? "" : ", ", dump(Json(key_text)), ": ",
+          value_json(without_line_ends(value), tool ? argument_schema(*tool, key_text) : nullptr,
+                     tool ? tool->parameters : Json()));
     }
     answer.calls.push_back({std::string(name), concat("{", arguments, "}")});
     return true;

@@ -16,8 +16,8 @@ struct ReadAnswer {
   std::vector<ToolCall> calls;
 };
 
-// `answer`: without thinking. Where a call is broken, all of the answer is content, and there are no
-// calls. Arguments are a JSON object as a text, written as the model wrote them where it writes
+// `answer`: without thinking. Where a call is broken, all of the answer is content, and there are
+// no calls. Arguments are a JSON object as a text, written as the model wrote them where it writes
 // JSON. Where `tools` allow one call only, later ones are dropped.
 ReadAnswer read_calls(std::string_view answer, const ToolFormat& format, const Tools& tools);
 

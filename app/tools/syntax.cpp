@@ -37,10 +37,9 @@ grammar::NodeId ToolSyntax::literal(grammar::Rules& rules, std::string_view text
     plain.clear();
   };
   while (!text.empty()) {
-    const auto control =
-        std::find_if(controls_.begin(), controls_.end(), [&](const std::string& piece) {
-          return !piece.empty() && text.starts_with(piece);
-        });
+    const auto control = std::find_if(
+        controls_.begin(), controls_.end(),
+        [&](const std::string& piece) { return !piece.empty() && text.starts_with(piece); });
     if (control == controls_.end()) {
       plain += text.front();
       text.remove_prefix(1);

@@ -19,10 +19,10 @@ struct Tool {
 struct Tools {
   enum class Choice { None, Auto, Required };
 
-  std::vector<Tool> all;    // with a named choice: this one alone
-  Json given;               // the list as the request has it, for the template
+  std::vector<Tool> all;  // with a named choice: this one alone
+  Json given;             // the list as the request has it, for the template
   Choice choice = Choice::Auto;
-  bool parallel = true;     // false: one call at most
+  bool parallel = true;  // false: one call at most
 
   bool any() const { return !all.empty() && choice != Choice::None; }
   // The answer has a grammar: a call must come, or some tool is strict.

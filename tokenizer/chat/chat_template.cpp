@@ -253,8 +253,8 @@ bool ChatTemplate::takes_parts(const jinja::Template& chosen) const {
   part.set("type", Value::text("text"));
   part.set("text", Value::text(std::string(kProbe)));
   Conversation probe;
-  probe.messages = Value::list(
-      {Value::dict(message_of("user", Value::list({Value::dict(std::move(part))})))});
+  probe.messages =
+      Value::list({Value::dict(message_of("user", Value::list({Value::dict(std::move(part))})))});
   try {
     const std::string text = render_one(chosen, probe, {});
     return text.find(kProbe) != std::string::npos && text.find("'text'") == std::string::npos;

@@ -38,7 +38,8 @@ struct Conversation {
 };
 
 // Reads a list of messages, or {"messages": [...], "tools": [...], "documents": [...],
-// "reasoning_effort": "low", "chat_template_kwargs": {...}}. Throws Error(Exit::Usage) that begins with `name` otherwise.
+// "reasoning_effort": "low", "chat_template_kwargs": {...}}. Throws Error(Exit::Usage) that begins
+// with `name` otherwise.
 Conversation read_conversation(std::string_view json, std::string_view name);
 jinja::Value read_tools(std::string_view json, std::string_view name);
 

@@ -65,7 +65,6 @@ TEST_CASE("calls that published templates write are read back") {
       {"ByteDance-Seed-OSS", "seed"},
       {"CohereForAI-c4ai-command-r7b-12-2024-tool_use", "command"},
       {"GLM-4.6", "glm"},
-      {"HuggingFaceTB-SmolLM3-3B", "hermes"},
       {"MiniMax-M2", "minimax"},
       {"Mistral-Small-3.2-24B-Instruct-2506", "mistral-id"},
       {"NousResearch-Hermes-2-Pro-Llama-3-8B-tool_use", "hermes"},
@@ -75,10 +74,10 @@ TEST_CASE("calls that published templates write are read back") {
       {"Qwen-Qwen3-0.6B", "hermes"},
       {"Qwen3-Coder", "qwen-xml"},
       {"Qwen3.5-4B", "qwen-xml"},
+      {"deepseek-ai-DeepSeek-R1-Distill-Qwen-32B", "deepseek-v3"},
       {"deepseek-ai-DeepSeek-V3.1", "deepseek-v3.1"},
       {"google-gemma-4-31B-it", "gemma"},
       {"ibm-granite-granite-4.0", "hermes"},
-      {"llama-cpp-deepseek-r1", "deepseek-v3"},
       {"meta-llama-Llama-3.1-8B-Instruct", "llama"},
       {"meta-llama-Llama-3.2-3B-Instruct", "llama"},
       {"meta-llama-Llama-3.3-70B-Instruct", "llama"},
@@ -86,20 +85,24 @@ TEST_CASE("calls that published templates write are read back") {
       {"mistralai-Mistral-Nemo-Instruct-2407", "mistral"},
       {"unsloth-mistral-Devstral-Small-2507", "mistral-args"},
   };
-  const Tools tools = read_request_tools(weather_tools(), nullptr);
+  // Some templates know no lists of types.
+  Json offered = weather_tools();
+  offered[0]["function"]["parameters"]["properties"].erase("note");
+  const Tools tools = read_request_tools(offered, nullptr);
   for (const auto& [name, format_name] : formats) {
     CAPTURE(name);
     const ChatTemplate chat = published(name + ".jinja");
     const ToolFormat* format = tool_format(chat.text_for_tools());
     REQUIRE(format != nullptr);
     CHECK(format->name == format_name);
-    CHECK(chat.knows_tools());
+    // DeepSeek's templates write calls, but not the tools.
+    CHECK(chat.knows_tools() == !format_name.starts_with("deepseek"));
     Json conversation = parse_json(R"({"messages": [{"role": "user", "content": "Hi"},
         {"role": "assistant", "content": "", "tool_calls": [{"id": "123456789",
          "type": "function", "function": {"name": "get_weather", "arguments":
          {"city": "Os\"lo", "days": 2, "places": ["a", "b"], "place": {"x": 1.5}}}}]},
         {"role": "tool", "tool_call_id": "123456789", "name": "get_weather", "content": "{}"}]})");
-    conversation["tools"] = weather_tools();
+    conversation["tools"] = offered;
     const Json given = conversation["messages"][1]["tool_calls"][0]["function"]["arguments"];
     const std::string text =
         chat.render(read_conversation(dump(conversation), "case"), at_a_fixed_time());
@@ -119,7 +122,8 @@ TEST_CASE("calls that published templates write are read back") {
     const ReadAnswer read = read_calls(answer, *format, tools);
     REQUIRE(read.calls.size() == 1);
     CHECK(read.calls[0].name == "get_weather");
-    CHECK(parse_json(read.calls[0].arguments) == given);
+    // Gemma's template sorts the members.
+    CHECK(nlohmann::json::parse(read.calls[0].arguments) == nlohmann::json::parse(dump(given)));
     CHECK(read.content.empty());
   }
 }
