@@ -96,7 +96,12 @@ SchemaRules BatchTools::rules(const BatchRequest& request, const std::string& pr
     answer = response_format_rules(parse_json(request.response_format), "response_format");
     options.answer = &answer->rules;
   }
-  SchemaRules rules = call_rules(options);
+  SchemaRules rules;
+  try {
+    rules = call_rules(options);
+  } catch (const Json::exception& problem) {
+    fail_request(concat("field 'tools': a schema cannot be read: ", problem.what()));
+  }
   if (answer) rules.notes.insert(rules.notes.end(), answer->notes.begin(), answer->notes.end());
   return rules;
 }

@@ -27,6 +27,7 @@ bool has(const std::vector<std::string>& types, std::string_view type) {
 // The texts of an enum or a const; empty: there are none.
 std::vector<std::string> texts_of(const Json& schema) {
   std::vector<std::string> texts;
+  if (!schema.is_object()) return texts;
   const Json values = schema.contains("const") ? Json::array({schema["const"]})
                                                : schema.value("enum", Json::array());
   for (const Json& value : values) {
@@ -49,10 +50,8 @@ Json properties_of(const Json& schema) {
 const Json& resolved(const Json& schema, const Json& root) {
   const auto reference = schema.find("$ref");
   if (reference == schema.end() || !reference->is_string()) return schema;
-  const std::string text = reference->get<std::string>();
-  if (!text.starts_with("#/")) return schema;
-  const Json::json_pointer place(text.substr(1));
-  return root.contains(place) ? root.at(place) : schema;
+  const Json* found = schema_at(reference->get<std::string>(), root);
+  return found ? *found : schema;
 }
 
 }  // namespace
@@ -138,6 +137,7 @@ NodeId ArgumentRules::tag_value(const Value& value) {
     const std::vector<std::string> texts = texts_of(schema);
     if (only(types, "string") && !texts.empty()) {
       std::vector<NodeId> nodes;
+      nodes.reserve(texts.size());
       for (const std::string& text : texts) nodes.push_back(rules_.text(text));
       return rules_.choice(std::move(nodes));
     }

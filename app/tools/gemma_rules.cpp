@@ -4,6 +4,7 @@
 
 #include "app/tools/argument_rules.h"
 #include "engine/base/error.h"
+#include "engine/base/printable.h"
 
 namespace skald {
 
@@ -65,7 +66,7 @@ NodeId ArgumentRules::gemma_any() {
 
 // NAME:VALUE,… in the order of the properties.
 NodeId ArgumentRules::gemma_members(const Value& value, int depth) {
-  if (!has_keyword(value.schema, "properties")) {
+  if (!has_keyword(value.schema, "properties") || !value.schema["properties"].is_object()) {
     if (has_keyword(value.schema, "type")) return rules_.empty();
     const NodeId name = rules_.repeat(
         rules_.one_of({{'0', '9'}, {'A', 'Z'}, {'a', 'z'}, {'_', '_'}, {'-', '.'}}), 1, 64);
@@ -103,12 +104,10 @@ NodeId ArgumentRules::gemma_value(const Value& value, int depth) {
   const Json* schema = &value.schema;
   if (has_keyword(*schema, "$ref") && (*schema)["$ref"].is_string()) {
     const std::string text = (*schema)["$ref"].get<std::string>();
-    const bool local = text.starts_with("#/");
-    const Json::json_pointer place(local ? text.substr(1) : "");
-    if (!local || !value.root.contains(place)) {
-      fail(Exit::Usage, value.place, ": there is no ", text);
+    schema = schema_at(text, value.root);
+    if (!schema) {
+      fail(Exit::Usage, value.place, ": there is no ", printable(text, 60), " in the parameters");
     }
-    schema = &value.root.at(place);
   }
   Json values = Json::array();
   if (has_keyword(*schema, "enum") && (*schema)["enum"].is_array()) values = (*schema)["enum"];

@@ -7,6 +7,7 @@
 #include "app/tools/cursor.h"
 #include "app/tools/gemma_arguments.h"
 #include "app/tools/json_text.h"
+#include "engine/base/error.h"
 
 namespace skald {
 namespace {

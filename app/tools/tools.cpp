@@ -81,16 +81,6 @@ void read_choice(const Json& given, Tools& tools) {
   }
 }
 
-const Json* referred(const std::string& reference, const Json& root) {
-  if (!reference.starts_with("#")) return nullptr;
-  try {
-    const Json::json_pointer place(reference.substr(1));
-    return root.contains(place) ? &root.at(place) : nullptr;
-  } catch (const Json::exception&) {
-    return nullptr;
-  }
-}
-
 std::string type_of(const Json& value) {
   if (value.is_string()) return "string";
   if (value.is_boolean()) return "boolean";
@@ -102,13 +92,16 @@ std::string type_of(const Json& value) {
 
 using Types = std::set<std::string>;
 
-Types collect(const Json& schema, const Json& root, int depth) {
-  constexpr int kMostDepth = 20;
+// Schemas may refer to each other, and to themselves.
+constexpr int kMostSchemas = 1000;
+
+// `schemas`: how many more are read.
+Types collect(const Json& schema, const Json& root, int& schemas) {
   const Types all(std::begin(kTypes), std::end(kTypes));
-  if (depth > kMostDepth || !schema.is_object()) return all;
+  if (--schemas < 0 || !schema.is_object()) return all;
   if (const Json* reference = member(schema, "$ref"); reference && reference->is_string()) {
-    const Json* found = referred(reference->get<std::string>(), root);
-    return found ? collect(*found, root, depth + 1) : all;
+    const Json* found = schema_at(reference->get<std::string>(), root);
+    return found ? collect(*found, root, schemas) : all;
   }
   if (schema.contains("const")) return {type_of(schema["const"])};
   Types types;
@@ -126,7 +119,7 @@ Types collect(const Json& schema, const Json& root, int depth) {
   for (const char* name : {"anyOf", "oneOf"}) {
     const Json* choices = member(schema, name);
     if (!choices || !choices->is_array()) continue;
-    for (const Json& choice : *choices) types.merge(collect(choice, root, depth + 1));
+    for (const Json& choice : *choices) types.merge(collect(choice, root, schemas));
     return types;
   }
   return all;
@@ -165,8 +158,19 @@ Tools read_request_tools(const Json& tools, const Json* choice) {
 }
 
 std::vector<std::string> types_of(const Json& schema, const Json& root) {
-  const Types types = collect(schema, root, 0);
+  int schemas = kMostSchemas;
+  const Types types = collect(schema, root, schemas);
   return {types.begin(), types.end()};
+}
+
+const Json* schema_at(const std::string& reference, const Json& root) {
+  if (!reference.starts_with("#")) return nullptr;
+  try {
+    const Json::json_pointer place(reference.substr(1));
+    return root.contains(place) ? &root.at(place) : nullptr;
+  } catch (const Json::exception&) {
+    return nullptr;
+  }
 }
 
 const Json* argument_schema(const Tool& tool, std::string_view name) {

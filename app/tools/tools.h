@@ -37,6 +37,9 @@ Tools read_request_tools(const Json& tools, const Json* choice);
 // in which references such as "#/$defs/city" are found.
 std::vector<std::string> types_of(const Json& schema, const Json& root);
 
+// What a reference such as "#/$defs/city" means in `root`; nullptr: there is no such place.
+const Json* schema_at(const std::string& reference, const Json& root);
+
 // The schema of one argument, or nullptr where the parameters do not describe it.
 const Json* argument_schema(const Tool& tool, std::string_view name);
 

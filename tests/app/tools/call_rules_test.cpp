@@ -227,6 +227,34 @@ TEST_CASE("Gemma's arguments follow their schema in Gemma's own syntax") {
   CHECK(!read(rules, call("list:[],deep:{}")).alive);
 }
 
+// Requests come from strangers.
+TEST_CASE("odd schemas of arguments are refused or read as far as they go") {
+  const char* schemas[] = {
+      R"({"properties": 3})",
+      R"({"properties": {"a": true, "b": false, "c": {"$ref": "#/~2"}, "d": {"$ref": 3}}})",
+      R"({"properties": {"a": {"$ref": "#"}, "b": {"$ref": "#/$defs/none"}}, "required": "a"})",
+      R"({"properties": {"a": {"enum": 3}, "b": {"type": [3]}, "c": {"type": "strange"}}})",
+      R"({"anyOf": [{"$ref": "#"}, {"$ref": "#"}, {"$ref": "#"}, {"$ref": "#"}],
+          "properties": {"a": {"anyOf": [{"$ref": "#"}, {"$ref": "#"}, {"$ref": "#"}]}}})",
+      R"({"type": "string"})"};
+  for (const char* format : {"hermes", "glm", "gemma"}) {
+    for (const char* schema : schemas) {
+      CAPTURE(format, schema);
+      const Json tools =
+          Json::array({{{"type", "function"},
+                        {"function", {{"name", "f"}, {"parameters", parse_json(schema)}}}}});
+      try {
+        const grammar::Rules rules = rules_for({.format = format, .tools = tools});
+        CHECK(!read(rules, "It").alive);
+      } catch (const Error& error) {
+        CHECK(error.code() == Exit::Usage);
+      } catch (const Json::exception& error) {  // BatchTools makes a message of it
+        CHECK(error.what() != nullptr);
+      }
+    }
+  }
+}
+
 TEST_CASE("tools of a request are checked") {
   const auto refused = [](const char* tools, const char* choice) {
     return error_text(
