@@ -47,6 +47,7 @@ void add_output_flags(Command& command, BatchFlags& flags) {
                                    .group(kChangesOutput);
   suggest_templates(command, chat_template);
   add_variable_flags(command, flags.chat);
+  add_effort_flag(command, flags.chat);
   command
       .option("--on-overflow", flags.on_overflow,
               "A prompt longer than the context: error, truncate-left, skip")

@@ -34,6 +34,9 @@ void add_variable_flags(Command& command, ChatFlags& flags) {
       .type_name("JSON")
       .check(not_empty())
       .group(kChangesOutput);
+}
+
+void add_effort_flag(Command& command, ChatFlags& flags) {
   command
       .option("--reasoning-effort", flags.effort,
               "How much to think, where the template knows it: low, medium, high")

@@ -22,8 +22,9 @@ struct ChatFlags {
 };
 
 void add_system_flag(Command& command, ChatFlags& flags);     // -sys
-void add_template_flags(Command& command, ChatFlags& flags);  // --chat-template and variables
-void add_variable_flags(Command& command, ChatFlags& flags);  // …-kwargs, --reasoning-effort
+void add_template_flags(Command& command, ChatFlags& flags);  // --chat-template, …-kwargs
+void add_variable_flags(Command& command, ChatFlags& flags);  // --chat-template-kwargs
+void add_effort_flag(Command& command, ChatFlags& flags);     // --reasoning-effort
 
 // Completion offers the built-in templates for the option's value.
 void suggest_templates(Command& command, Option option);
