@@ -31,6 +31,7 @@ BatchPrepareOptions prepare_options(const BatchFlags& flags, const BatchModel& m
   options.tokenizer = model.tokens.tokenizer.get();
   options.chat_template = model.chat_template ? &*model.chat_template : nullptr;
   options.chat_problem = model.chat_problem;
+  options.variables = template_variables(flags.chat);
   options.stop_ids = model.tokens.stop_ids;
   options.adapters = model.adapters;
   options.vocab = model.opened.model.config.vocab;

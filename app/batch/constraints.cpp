@@ -12,29 +12,49 @@ std::unique_ptr<TokenFilter> BatchConstraints::filter(const std::string& respons
                                                       TextStream::Begin begin,
                                                       std::span<const int32_t> prompt,
                                                       bool forces) {
-  return answer_constraint(masks(response_format), tokenizer_, begin, prompt, forces);
+  const auto make = [&] {
+    auto rules = response_format_rules(parse_json(response_format), "response_format");
+    check(rules.has_value(), "a response_format that asks for more than text");
+    return *std::move(rules);
+  };
+  return answer_constraint(masks(response_format, make), tokenizer_, begin, prompt, forces);
 }
 
-std::shared_ptr<grammar::Masks> BatchConstraints::masks(const std::string& response_format) {
-  constexpr size_t kMostKnown = 64;
+std::unique_ptr<TokenFilter> BatchConstraints::filter(const std::string& key,
+                                                      const std::function<SchemaRules()>& make,
+                                                      TextStream::Begin begin, bool forces) {
+  return std::make_unique<Constraint>(masks(key, make), tokenizer_, begin, forces);
+}
+
+std::shared_ptr<grammar::Masks> BatchConstraints::masks(const std::string& key,
+                                                        const std::function<SchemaRules()>& make) {
+  constexpr size_t kMostKnown = 64, kMostVocabularies = 4;
   const std::lock_guard lock(mutex_);
-  const auto found = std::find_if(known_.begin(), known_.end(), [&](const auto& entry) {
-    return entry.first == response_format;
-  });
+  const auto found = std::find_if(known_.begin(), known_.end(),
+                                  [&](const auto& entry) { return entry.first == key; });
   if (found != known_.end()) {
     known_.splice(known_.begin(), known_, found);
     return known_.front().second;
   }
-  const auto rules = response_format_rules(parse_json(response_format), "response_format");
-  check(rules.has_value(), "a response_format that asks for more than text");
+  const SchemaRules rules = make();
   // Each is said once, however many lines have the schema.
-  for (const std::string& note : rules->notes) {
+  for (const std::string& note : rules.notes) {
     if (said_.size() < kMostKnown && said_.insert(note).second) {
       std::fprintf(stderr, "skald: %s\n", note.c_str());
     }
   }
-  if (!vocabulary_) vocabulary_ = constraint_vocabulary(tokenizer_, stop_ids_);
-  known_.emplace_front(response_format, constraint_masks(rules->rules, vocabulary_));
+  const std::span<const grammar::TokenReference> named = rules.rules.tokens();
+  const auto same = std::find_if(vocabularies_.begin(), vocabularies_.end(), [&](const Named& one) {
+    return std::equal(one.tokens.begin(), one.tokens.end(), named.begin(), named.end());
+  });
+  if (same != vocabularies_.end()) {
+    vocabularies_.splice(vocabularies_.begin(), vocabularies_, same);
+  } else {
+    vocabularies_.push_front(
+        {{named.begin(), named.end()}, constraint_vocabulary(tokenizer_, stop_ids_, named)});
+    if (vocabularies_.size() > kMostVocabularies) vocabularies_.pop_back();
+  }
+  known_.emplace_front(key, constraint_masks(rules.rules, vocabularies_.front().vocabulary));
   if (known_.size() > kMostKnown) known_.pop_back();
   return known_.front().second;
 }

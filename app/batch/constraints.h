@@ -2,6 +2,7 @@
 // follow it share its token masks, whatever line they belong to. Any thread may call.
 #pragma once
 
+#include <functional>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "app/generate/constraint.h"
+#include "app/schema/json_schema.h"
 #include "engine/schedule/generation.h"
 #include "tokenizer/text/tokenizer.h"
 
@@ -26,14 +28,25 @@ class BatchConstraints {
   // Error(Exit::Usage) for a schema that is not supported.
   std::unique_ptr<TokenFilter> filter(const std::string& response_format, TextStream::Begin begin,
                                       std::span<const int32_t> prompt, bool forces);
+  // The filter of one sample by a grammar for the whole answer, which `make` makes where none is
+  // known by `key`.
+  std::unique_ptr<TokenFilter> filter(const std::string& key,
+                                      const std::function<SchemaRules()>& make,
+                                      TextStream::Begin begin, bool forces);
 
  private:
-  std::shared_ptr<grammar::Masks> masks(const std::string& response_format);
+  std::shared_ptr<grammar::Masks> masks(const std::string& key,
+                                        const std::function<SchemaRules()>& make);
 
   const Tokenizer& tokenizer_;
   const std::vector<int32_t> stop_ids_;
   std::mutex mutex_;
-  std::shared_ptr<const grammar::Vocabulary> vocabulary_;  // made when it is needed
+  // Made when they are needed, with the control tokens that grammars name; the last used first.
+  struct Named {
+    std::vector<grammar::TokenReference> tokens;
+    std::shared_ptr<const grammar::Vocabulary> vocabulary;
+  };
+  std::list<Named> vocabularies_;
   // The last used ones first.
   std::list<std::pair<std::string, std::shared_ptr<grammar::Masks>>> known_;
   std::set<std::string> said_;  // notes on schemas

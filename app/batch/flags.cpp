@@ -1,7 +1,6 @@
 #include "app/batch/flags.h"
 
 #include "app/files/json.h"
-#include "app/generate/chat_flags.h"
 #include "app/program/command.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
@@ -47,6 +46,8 @@ void add_output_flags(Command& command, BatchFlags& flags) {
                                    .check(not_empty())
                                    .group(kChangesOutput);
   suggest_templates(command, chat_template);
+  add_variable_flags(command, flags.chat);
+  add_effort_flag(command, flags.chat);
   command
       .option("--on-overflow", flags.on_overflow,
               "A prompt longer than the context: error, truncate-left, skip")
@@ -110,6 +111,8 @@ Json batch_settings(const BatchFlags& flags, const SamplingParams& params) {
                        {"reproducible", flags.reproducible}});
   // Not written without the flag: earlier versions wrote outputs that --resume still continues.
   if (flags.separate_thinking) settings["separate_thinking"] = true;
+  if (!flags.chat.variables.empty()) settings["chat_template_kwargs"] = flags.chat.variables;
+  if (!flags.chat.effort.empty()) settings["reasoning_effort"] = flags.chat.effort;
   return settings;
 }
 

@@ -7,6 +7,7 @@
 #include "app/batch/prepare.h"
 #include "app/embed/choice.h"
 #include "app/files/json_fwd.h"
+#include "app/generate/chat_flags.h"
 #include "app/generate/sampling_flags.h"
 #include "app/jobs/run.h"
 
@@ -17,6 +18,7 @@ class Command;
 struct BatchFlags : JobFlags {
   EmbedFlags embed;
   SamplingFlags sampling = {.params = {}, .seed = 0, .biases = {}};
+  ChatFlags chat;  // the template's variables alone
   std::string chat_template, on_overflow = "error", devices;
   int64_t max_tokens = 256;
   int sequences = 0;  // 0: the device's default

@@ -26,7 +26,9 @@ uint64_t stream_of(const std::string& id, size_t prompt, size_t sample) {
 }  // namespace
 
 BatchPreparer::BatchPreparer(BatchPrepareOptions options) : options_(std::move(options)) {
-  if (options_.tokenizer) constraints_.emplace(*options_.tokenizer, options_.stop_ids);
+  if (!options_.tokenizer) return;
+  constraints_.emplace(*options_.tokenizer, options_.stop_ids);
+  if (options_.chat_template) tools_.emplace(*options_.tokenizer, *options_.chat_template);
 }
 
 std::unique_ptr<BatchJob> BatchPreparer::prepare(JobLine line) {
@@ -128,8 +130,15 @@ int BatchPreparer::adapter_of(const BatchRequest& request) const {
 
 void BatchPreparer::add_chat(BatchJob& job) {
   if (!options_.chat_template) fail_request(options_.chat_problem);
-  const Conversation conversation =
-      read_conversation(job.request.conversation, concat("line ", job.line));
+  tools_->check(job.request);
+  if (job.request.reasoning_effort && !tools_->template_has("reasoning_effort")) {
+    unknown_fields_.add({"reasoning_effort"});
+  }
+  Conversation conversation =
+      read_conversation(tools_->conversation(job.request), concat("line ", job.line));
+  for (const auto& entry : options_.variables.entries()) {
+    if (!conversation.more.find(entry.key)) conversation.more.set(entry.key, entry.value);
+  }
   // An answer begins a text; a completion continues the prompt's text.
   add_ids(job, encode_chat(*options_.tokenizer, *options_.chat_template, conversation),
           TextStream::Begin::Text);
@@ -174,13 +183,26 @@ BatchPrompt& BatchPreparer::add_ids(BatchJob& job, std::vector<int32_t> ids,
   for (size_t s = 0; s < samples; ++s) {
     prompt.streams.push_back(stream_of(job.id, job.prompts.size() - 1, s));
     prompt.texts.emplace_back(options);
-    if (!request.response_format.empty()) {
-      prompt.filters.push_back(constraints_->filter(request.response_format, begin, options.prompt,
-                                                    request.params.logit_bias.empty()));
+    if (auto one = filter(request, begin, options.prompt)) {
+      prompt.filters.push_back(std::move(one));
     }
   }
   job.open += request.samples;
   return prompt;
+}
+
+std::unique_ptr<TokenFilter> BatchPreparer::filter(const BatchRequest& request,
+                                                   TextStream::Begin begin,
+                                                   std::span<const int32_t> prompt) {
+  const bool forces = request.params.logit_bias.empty();
+  if (tools_ && tools_->constrains(request)) {
+    const std::string end = tools_->prompt_end(prompt);
+    return constraints_->filter(
+        tools_->grammar_key(request, end), [&] { return tools_->rules(request, end); }, begin,
+        forces);
+  }
+  if (request.response_format.empty()) return nullptr;
+  return constraints_->filter(request.response_format, begin, prompt, forces);
 }
 
 // A prompt that leaves no room for a new token is too long. It is cut only if the user asks for it.
@@ -213,6 +235,10 @@ SampleTextOptions BatchPreparer::text_options(const BatchPrompt& prompt,
   options.channels = job.request.chat;
   options.tags = job.request.chat && options_.separate_thinking;
   if (job.request.chat) options.prompt = prompt.prompt;
+  if (job.request.tools && tools_->reads_calls()) {
+    options.syntax = &tools_->syntax();
+    options.tools = job.request.tools.get();
+  }
   options.keep_picks = job.request.logprobs || job.request.token_ids;
   return options;
 }

@@ -11,6 +11,7 @@
 
 #include "app/batch/constraints.h"
 #include "app/batch/job.h"
+#include "app/batch/tools.h"
 #include "app/embed/choice.h"
 #include "app/jobs/fields.h"
 #include "tokenizer/chat/chat_template.h"
@@ -24,6 +25,7 @@ struct BatchPrepareOptions {
   const Tokenizer* tokenizer = nullptr;         // none: prompts are ids
   const ChatTemplate* chat_template = nullptr;  // none: chat_problem says why
   std::string chat_problem;
+  jinja::Dict variables = {};     // of the template, where a line does not set them
   std::vector<int32_t> stop_ids;  // the model's stop tokens
   // The names that a line's field model may have, each with the number of an adapter. Empty: any
   // name, and all lines have the first adapter.
@@ -63,11 +65,14 @@ class BatchPreparer {
   void add_chat(BatchJob& job);
   void add_embed(BatchJob& job);
   BatchPrompt& add_ids(BatchJob& job, std::vector<int32_t> ids, TextStream::Begin begin);
+  std::unique_ptr<TokenFilter> filter(const BatchRequest& request, TextStream::Begin begin,
+                                      std::span<const int32_t> prompt);
   void fit(std::vector<int32_t>& ids, int64_t max_tokens, BatchPrompt& prompt) const;
   SampleTextOptions text_options(const BatchPrompt& prompt, TextStream::Begin begin) const;
 
   const BatchPrepareOptions options_;
   std::optional<BatchConstraints> constraints_;  // only if there is a tokenizer
+  std::optional<BatchTools> tools_;              // only if there is a template too
   UnknownFields unknown_fields_;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <variant>
 
 #include "app/files/json.h"
@@ -105,6 +106,29 @@ void read_response_format(const Json& format, BatchRequest& request) {
   request.response_format = dump(format);
 }
 
+// With the choice "none", the model does not see the tools.
+void read_tools(LineFields& fields, BatchRequest& request) {
+  const Json* choice = fields.find("tool_choice");
+  const Json none = Json::array();
+  const Json* given = fields.find("tools");
+  Tools tools = read_request_tools(given ? *given : none, choice);
+  fields.read("parallel_tool_calls", tools.parallel);
+  if (tools.any()) request.tools = std::make_shared<const Tools>(std::move(tools));
+}
+
+void read_effort(LineFields& fields, BatchRequest& request, Json& conversation) {
+  constexpr std::string_view kEfforts[] = {"none", "minimal", "low", "medium",
+                                           "high", "xhigh",   "max"};
+  std::string effort;
+  if (!fields.read("reasoning_effort", effort)) return;
+  if (std::find(std::begin(kEfforts), std::end(kEfforts), effort) == std::end(kEfforts)) {
+    fail_request(concat("field 'reasoning_effort': expected low, medium or high, found '",
+                        printable(effort, 60), "'"));
+  }
+  request.reasoning_effort = true;
+  conversation["reasoning_effort"] = effort;
+}
+
 void read_input(LineFields& fields, BatchRequest& request, std::string_view url) {
   const Json* messages = fields.find("messages");
   const Json* prompt = fields.find("prompt");
@@ -118,9 +142,12 @@ void read_input(LineFields& fields, BatchRequest& request, std::string_view url)
   if (messages) {
     request.chat = true;
     Json conversation = {{"messages", *messages}};
-    for (const char* name : {"tools", "documents", "chat_template_kwargs"}) {
+    for (const char* name : {"documents", "chat_template_kwargs"}) {
       if (const Json* value = fields.find(name)) conversation[name] = *value;
     }
+    read_tools(fields, request);
+    if (request.tools) conversation["tools"] = request.tools->given;
+    read_effort(fields, request, conversation);
     request.conversation = dump(conversation);
   } else if (prompt) {
     request.prompts = read_texts("prompt", *prompt);
@@ -182,7 +209,8 @@ BatchRequest read_batch_request(const Json& line, const SamplingParams& params,
   if (const Json* format = fields.find("response_format")) read_response_format(*format, request);
   refuse_unsupported(fields, request);
   fields.ignore({"id", "custom_id", "method", "url", "body", "user", "metadata", "store",
-                 "stream_options", "service_tier", "tool_choice", "parallel_tool_calls"});
+                 "stream_options", "service_tier"});
+  if (!request.chat) fields.ignore({"tool_choice", "parallel_tool_calls"});
   for (std::string& name : fields.unknown()) unknown.push_back(std::move(name));
   return request;
 }

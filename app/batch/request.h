@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,16 +13,19 @@
 #include "app/embed/request.h"
 #include "app/jobs/line.h"
 #include "app/jobs/texts.h"
+#include "app/tools/tools.h"
 #include "engine/sampling/sampling_params.h"
 
 namespace skald {
 
 struct BatchRequest {
   bool chat = false;
-  std::string model;                  // as the line names it, or ""
-  std::string conversation;           // if chat: JSON for read_conversation()
-  std::vector<LineText> prompts;      // if not chat
-  std::optional<EmbedRequest> embed;  // then all other fields but `model` are unused
+  std::string model;                   // as the line names it, or ""
+  std::string conversation;            // if chat: JSON for read_conversation()
+  std::shared_ptr<const Tools> tools;  // nullptr: the model may call none
+  bool reasoning_effort = false;       // the conversation has this variable
+  std::vector<LineText> prompts;       // if not chat
+  std::optional<EmbedRequest> embed;   // then all other fields but `model` are unused
   std::optional<int64_t> max_tokens;
   int samples = 1;
   bool echo = false;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "app/batch/tools.h"
 #include "app/embed/result.h"
 #include "app/files/json_number.h"
 #include "app/jobs/openai_line.h"
@@ -175,10 +176,10 @@ Json text_json(const BatchPrompt& prompt, const SampleText& text, bool echo,
 Json calls_json(const BatchPrompt& prompt, const SampleText& text, size_t choice) {
   Json list = Json::array();
   for (const ToolCall& call : text.calls()) {
-    list.push_back(
-        {{"id", concat("call_", prompt.job->request_hash, "_", choice, "_", list.size())},
-         {"type", "function"},
-         {"function", {{"name", call.name}, {"arguments", call.arguments}}}});
+    const std::string id = concat("call_", prompt.job->request_hash, "_", choice, "_", list.size());
+    list.push_back({{"id", text.short_call_ids() ? short_call_id(id) : id},
+                    {"type", "function"},
+                    {"function", {{"name", call.name}, {"arguments", call.arguments}}}});
   }
   return list;
 }

@@ -171,6 +171,7 @@ void add_chat(Command& program) {
       .check(not_empty())
       .group("Prompt");
   add_template_flags(command, flags->chat);
+  add_effort_flag(command, flags->chat);
   add_chat_settings(command, flags->settings);
   command.option("--stop", flags->stops, "End an answer before this text; may be repeated")
       .type_name("TEXT")

@@ -22,7 +22,8 @@ void append_message(std::string& text, std::string_view piece, bool begins) {
 AnswerText::AnswerText(const Tokenizer& tokenizer, AnswerTextOptions options)
     : tokenizer_(tokenizer),
       stream_(std::in_place, tokenizer, options.begin),
-      stops_(std::move(options.stops)) {
+      stops_(std::move(options.stops)),
+      shown_(std::move(options.shown)) {
   if (options.channels && ChannelReader::fits(tokenizer, options.prompt)) {
     channels_.emplace(tokenizer, options.prompt);
     if (channels_->in_message()) begin_message();
@@ -41,7 +42,11 @@ std::vector<AnswerPart> AnswerText::feed(int32_t token) {
                               ? thinking_tag(tokenizer_.piece(token))
                               : ThinkingTag::None;
   if (tag == ThinkingTag::None) {
-    put(stops_.feed(stream_->feed(token)));
+    std::string text = stream_->feed(token);
+    if (std::find(shown_.begin(), shown_.end(), token) != shown_.end()) {
+      text += tokenizer_.piece(token);
+    }
+    put(stops_.feed(std::move(text)));
     return take_parts();
   }
   flush_text();

@@ -42,6 +42,7 @@ struct AnswerTextOptions {
   TextStream::Begin begin = TextStream::Begin::Continuation;
   std::vector<std::string> stops;
   bool channels = false, tags = false;  // the marks to look for; channels come first
+  std::vector<int32_t> shown = {};      // control tokens whose names are text of the answer
   std::span<const int32_t> prompt;      // for channels and tags; read by the constructor alone
 };
 
@@ -60,6 +61,10 @@ class AnswerText {
   // channel) if there is no final message.
   std::string content() const;
   std::string reasoning() const;  // without tags
+  bool in_channels() const { return channels_.has_value(); }
+  // With tags: both parts of the text as they were written, thinking with its tags.
+  const std::string& thinking() const { return thinking_; }
+  const std::string& answer() const { return text_; }
   const std::vector<ToolCall>& calls() const { return calls_; }
 
   // The message as a conversation keeps it. With channels: content and tool calls. With tags: the
@@ -81,6 +86,7 @@ class AnswerText {
   StopText stops_;
   std::optional<ChannelReader> channels_;
   std::optional<ThinkingSplitter> tags_;
+  std::vector<int32_t> shown_;
   std::vector<AnswerPart> parts_;           // not returned yet
   std::string thinking_, preamble_, text_;  // text_: the answer
   std::string kept_;                        // with tags

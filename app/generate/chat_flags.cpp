@@ -24,6 +24,10 @@ void add_template_flags(Command& command, ChatFlags& flags) {
                             .check(not_empty())
                             .group(kChangesOutput);
   suggest_templates(command, chosen);
+  add_variable_flags(command, flags);
+}
+
+void add_variable_flags(Command& command, ChatFlags& flags) {
   command
       .option("--chat-template-kwargs", flags.variables,
               "Further variables: {\"enable_thinking\": false}")
@@ -32,8 +36,18 @@ void add_template_flags(Command& command, ChatFlags& flags) {
       .group(kChangesOutput);
 }
 
+void add_effort_flag(Command& command, ChatFlags& flags) {
+  command
+      .option("--reasoning-effort", flags.effort,
+              "How much to think, where the template knows it: low, medium, high")
+      .type_name("WORD")
+      .one_of({"none", "minimal", "low", "medium", "high", "xhigh", "max"})
+      .group(kChangesOutput);
+}
+
 jinja::Dict template_variables(const ChatFlags& flags) {
   jinja::Dict variables;
+  if (!flags.effort.empty()) variables.set("reasoning_effort", jinja::Value::text(flags.effort));
   if (flags.variables.empty()) return variables;
   constexpr const char* kName = "--chat-template-kwargs";
   const jinja::Value value = jinja::from_json(flags.variables, kName);

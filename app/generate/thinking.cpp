@@ -5,11 +5,7 @@
 namespace skald {
 namespace {
 
-struct Tags {
-  std::string_view begin, end;
-};
-
-constexpr Tags kTags[] = {
+constexpr ThinkingTags kTags[] = {
     {"<think>", "</think>"},
     {"<thinking>", "</thinking>"},
     {"<thought>", "</thought>"},
@@ -35,13 +31,9 @@ size_t begun(std::string_view text, std::string_view tag) {
 }  // namespace
 
 ThinkingSplitter::ThinkingSplitter(std::string_view prompt) {
-  const size_t last = prompt.find_last_not_of(kThinkingSpace);
-  if (last == std::string_view::npos) return;
-  prompt = prompt.substr(0, last + 1);
-  for (const Tags& tags : kTags) {
-    if (!prompt.ends_with(tags.begin)) continue;
+  if (const auto tags = open_tags(prompt)) {
     state_ = State::Thinking;
-    end_tag_ = tags.end;
+    end_tag_ = tags->end;
   }
 }
 
@@ -57,7 +49,7 @@ bool ThinkingSplitter::step(std::vector<ThinkingPart>& parts) {
     if (first == std::string::npos) return false;
     const std::string_view text = std::string_view(held_).substr(first);
     bool may_begin = false;
-    for (const Tags& tags : kTags) {
+    for (const ThinkingTags& tags : kTags) {
       may_begin |= tags.begin.starts_with(text.substr(0, tags.begin.size()));
       if (!text.starts_with(tags.begin)) continue;
       state_ = State::Thinking;
@@ -96,9 +88,24 @@ std::vector<ThinkingPart> ThinkingSplitter::flush() {
   return parts;
 }
 
+std::optional<ThinkingTags> open_tags(std::string_view prompt) {
+  prompt = prompt.substr(0, prompt.find_last_not_of(kThinkingSpace) + 1);
+  for (const ThinkingTags& tags : kTags) {
+    if (prompt.ends_with(tags.begin)) return tags;
+  }
+  return std::nullopt;
+}
+
+std::optional<ThinkingTags> tags_in(std::string_view chat_template) {
+  for (const ThinkingTags& tags : kTags) {
+    if (chat_template.find(tags.end) != std::string_view::npos) return tags;
+  }
+  return std::nullopt;
+}
+
 std::string_view without_tags(std::string_view thinking) {
   thinking = trimmed(thinking);
-  for (const Tags& tags : kTags) {
+  for (const ThinkingTags& tags : kTags) {
     if (thinking.starts_with(tags.begin)) thinking.remove_prefix(tags.begin.size());
     if (thinking.ends_with(tags.end)) thinking.remove_suffix(tags.end.size());
   }
@@ -106,7 +113,7 @@ std::string_view without_tags(std::string_view thinking) {
 }
 
 ThinkingTag thinking_tag(std::string_view piece) {
-  for (const Tags& tags : kTags) {
+  for (const ThinkingTags& tags : kTags) {
     if (piece == tags.begin) return ThinkingTag::Begin;
     if (piece == tags.end) return ThinkingTag::End;
   }

@@ -3,6 +3,7 @@
 // tags. The parts in their order are the whole text.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,6 +35,13 @@ class ThinkingSplitter {
 };
 
 constexpr std::string_view kThinkingSpace = " \t\r\n";
+
+struct ThinkingTags {
+  std::string_view begin, end;
+};
+// The tags that a prompt leaves open at its end, and the first ones that a template has.
+std::optional<ThinkingTags> open_tags(std::string_view prompt);
+std::optional<ThinkingTags> tags_in(std::string_view chat_template);
 
 // A thinking part as a whole, without its tags and the white space beside them.
 std::string_view without_tags(std::string_view thinking);

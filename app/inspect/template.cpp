@@ -86,6 +86,7 @@ void add_template(Command& program) {
       .check(not_empty())
       .group("Input");
   add_template_flags(command, flags->chat);
+  add_effort_flag(command, flags->chat);
   command
       .flag("--no-generation-prompt", flags->no_generation_prompt,
             "End after the last message, without the beginning of an answer")

@@ -175,4 +175,31 @@ NodeId Rules::call(RuleId rule) {
   return add_node({.kind = Node::Kind::Call, .depth = 1, .rule = rule});
 }
 
+NodeId Rules::include(const Rules& other) {
+  check(other.tokens_.empty(), "a grammar without tokens of its own");
+  const size_t first_node = nodes_.size(), first_rule = rules_.size();
+  const auto moved = [&](NodeId id) {
+    return static_cast<NodeId>(first_node + static_cast<size_t>(id));
+  };
+  const auto moved_rule = [&](RuleId id) {
+    return static_cast<RuleId>(first_rule + static_cast<size_t>(id));
+  };
+  for (Node node : other.nodes_) {  // parts come before the nodes that have them
+    for (NodeId& part : node.parts) part = moved(part);
+    node.rule = moved_rule(node.rule);
+    if (node.kind == Node::Kind::Graph) {
+      const Graph& copied = other.graph(node);
+      graph(std::move(node.parts), copied);
+    } else {
+      add_node(std::move(node));
+    }
+  }
+  for (const Rule& rule : other.rules_) {
+    const RuleId copy = add(rule.name);
+    if (rule.defined) define(copy, moved(rule.body));
+  }
+  drop_endless |= other.drop_endless;
+  return call(moved_rule(other.root));
+}
+
 }  // namespace skald::grammar

@@ -86,6 +86,8 @@ class Rules {
   NodeId graph(std::vector<NodeId> parts, Graph graph);
   NodeId maybe(NodeId part) { return repeat(part, 0, 1); }
   NodeId empty() { return text(""); }
+  // The texts of another grammar, whose rules and nodes are copied. It must name no tokens.
+  NodeId include(const Rules& other);
 
   const Node& node(NodeId id) const { return nodes_[static_cast<size_t>(id)]; }
   const Graph& graph(const Node& node) const { return graphs_[node.least]; }

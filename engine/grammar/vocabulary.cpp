@@ -116,7 +116,11 @@ Vocabulary::Vocabulary(std::span<const std::string_view> bytes, std::span<const 
   offsets_.reserve(bytes.size() + 1);
   offsets_.push_back(0);
   for (std::string_view token : bytes) {
-    if (token.size() <= kLongestToken) text_.insert(text_.end(), token.begin(), token.end());
+    // A byte that no text has stands for tokens themselves (token_reference_bytes()): the token of
+    // that byte must not be taken for them.
+    const bool fits = token.size() <= kLongestToken &&
+                      token.find(token_reference_bytes(0)[0]) == std::string_view::npos;
+    if (fits) text_.insert(text_.end(), token.begin(), token.end());
     if (text_.size() > kMostBytes) {
       fail(Exit::Model, "the vocabulary's text is larger than ", kMostBytes,
            " bytes, too large for a grammar");

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "engine/base/error.h"
+#include "tokenizer/jinja/context.h"
+#include "tokenizer/jinja/print.h"
 
 namespace skald {
 namespace {
@@ -81,6 +83,32 @@ std::optional<Value> with_joined_parts(const Value& message) {
   return with(*message.as_dict(), "content", Value::text(std::move(all)));
 }
 
+Dict message_of(std::string_view role, Value content) {
+  Dict message;
+  message.set("role", Value::text(std::string(role)));
+  message.set("content", std::move(content));
+  return message;
+}
+
+// The functions of the tools as a JSON text in the system message, which is added if there is none.
+Value with_tools_in_system(const Value& messages, const Value& tools) {
+  const auto function_of = [](const Value& tool) -> std::optional<Value> {
+    const Value* function = tool.as_dict() ? tool.as_dict()->find("function") : nullptr;
+    return function ? std::optional(*function) : std::nullopt;
+  };
+  jinja::Context context("tools", {});
+  Value text = Value::text(jinja::to_json(context, each(tools, function_of), {}));
+  std::vector<Value> all = messages.as_sequence()->items;
+  const Value* role = all.front().as_dict()->find("role");
+  if (!role->as_text() || role->as_text()->bytes != "system") {
+    all.insert(all.begin(), Value::dict(message_of("system", Value::text(""))));
+  }
+  if (!all.front().as_dict()->find("tools")) {
+    all.front() = with(*all.front().as_dict(), "tools", std::move(text));
+  }
+  return Value::list(std::move(all));
+}
+
 bool has_parts(const Value& messages) {
   const auto& all = messages.as_sequence()->items;
   return std::any_of(all.begin(), all.end(), [](const Value& message) {
@@ -139,8 +167,8 @@ Conversation read_conversation(std::string_view json, std::string_view name) {
       fail(Exit::Usage, name, ": \"tools\" is a ", conversation.tools.type_name(),
            ", expected a list");
     }
-    if (const Value* documents = dict->find("documents")) {
-      conversation.more.set("documents", *documents);
+    for (const std::string_view name : {"documents", "reasoning_effort"}) {
+      if (const Value* value = dict->find(name)) conversation.more.set(name, *value);
     }
     const Value more = get("chat_template_kwargs");
     if (!more.is_none() && !more.as_dict()) {
@@ -161,8 +189,39 @@ ChatTemplate::ChatTemplate(std::vector<NamedTemplate> templates, SpecialTexts sp
     : special_(std::move(special)),
       source_(default_of(templates).source),
       default_(source_, default_of(templates).text) {
+  text_for_tools_ = default_of(templates).text;
   if (const NamedTemplate* tools = find(templates, "tool_use")) {
     for_tools_.emplace(tools->source, tools->text);
+    text_for_tools_ = tools->text;
+  }
+  tools_place_ = find_tools_place();
+}
+
+// Renders a tool, and looks for its name.
+ChatTemplate::ToolsPlace ChatTemplate::find_tools_place() const {
+  if (text_for_tools_.find("tools") == std::string::npos) return ToolsPlace::Nowhere;
+  constexpr std::string_view kName = "a_tool_to_find_again";
+  Dict parameters, function, tool;
+  parameters.set("type", Value::text("object"));
+  parameters.set("properties", Value::dict({}));
+  function.set("name", Value::text(std::string(kName)));
+  function.set("description", Value::text("Finds"));
+  function.set("parameters", Value::dict(std::move(parameters)));
+  tool.set("type", Value::text("function"));
+  tool.set("function", Value::dict(std::move(function)));
+  Conversation probe;
+  probe.messages = Value::list({Value::dict(message_of("user", Value::text("Hi")))});
+  probe.tools = Value::list({Value::dict(std::move(tool))});
+  const jinja::Template& chosen = for_tools_ ? *for_tools_ : default_;
+  const auto has_name = [&] {
+    return render_one(chosen, probe, {}).find(kName) != std::string::npos;
+  };
+  try {
+    if (has_name()) return ToolsPlace::Variable;
+    probe.messages = with_tools_in_system(probe.messages, probe.tools);
+    return has_name() ? ToolsPlace::SystemMessage : ToolsPlace::Nowhere;
+  } catch (const Error&) {  // it refuses this conversation, and may take others
+    return ToolsPlace::Variable;
   }
 }
 
@@ -190,13 +249,12 @@ std::string ChatTemplate::render_one(const jinja::Template& chosen,
 // True if the template prints a content in parts as text, not as Python would print a list.
 bool ChatTemplate::takes_parts(const jinja::Template& chosen) const {
   constexpr std::string_view kProbe = "a text to find again";
-  Dict part, message;
+  Dict part;
   part.set("type", Value::text("text"));
   part.set("text", Value::text(std::string(kProbe)));
-  message.set("role", Value::text("user"));
-  message.set("content", Value::list({Value::dict(std::move(part))}));
   Conversation probe;
-  probe.messages = Value::list({Value::dict(std::move(message))});
+  probe.messages =
+      Value::list({Value::dict(message_of("user", Value::list({Value::dict(std::move(part))})))});
   try {
     const std::string text = render_one(chosen, probe, {});
     return text.find(kProbe) != std::string::npos && text.find("'text'") == std::string::npos;
@@ -210,6 +268,9 @@ std::string ChatTemplate::render(const Conversation& conversation,
   const bool tools = for_tools_ && !conversation.tools.is_none();
   const jinja::Template& chosen = tools ? *for_tools_ : default_;
   Conversation given = conversation;
+  if (tools_place_ == ToolsPlace::SystemMessage && !given.tools.is_none()) {
+    given.messages = with_tools_in_system(given.messages, given.tools);
+  }
   if (has_parts(given.messages) && !takes_parts(chosen)) {
     given.messages = each(given.messages, with_joined_parts);
   }

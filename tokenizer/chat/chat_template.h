@@ -38,7 +38,8 @@ struct Conversation {
 };
 
 // Reads a list of messages, or {"messages": [...], "tools": [...], "documents": [...],
-// "chat_template_kwargs": {...}}. Throws Error(Exit::Usage) that begins with `name` otherwise.
+// "reasoning_effort": "low", "chat_template_kwargs": {...}}. Throws Error(Exit::Usage) that begins
+// with `name` otherwise.
 Conversation read_conversation(std::string_view json, std::string_view name);
 jinja::Value read_tools(std::string_view json, std::string_view name);
 
@@ -53,16 +54,26 @@ class ChatTemplate {
                      const jinja::RenderOptions& options = {}) const;
 
   const std::string& source() const { return source_; }  // source of the default template
+  // The text of the template for conversations with tools.
+  const std::string& text_for_tools() const { return text_for_tools_; }
+  // False: tools of a conversation have no effect on the prompt.
+  bool knows_tools() const { return tools_place_ != ToolsPlace::Nowhere; }
 
  private:
+  // Where a template looks for tools: in its variable, or as a JSON text in the system message, as
+  // that of Phi-4-mini does.
+  enum class ToolsPlace { Nowhere, Variable, SystemMessage };
+
+  ToolsPlace find_tools_place() const;
   std::string render_one(const jinja::Template& chosen, const Conversation& conversation,
                          const jinja::RenderOptions& options) const;
   bool takes_parts(const jinja::Template& chosen) const;
 
   SpecialTexts special_;
-  std::string source_;
+  std::string source_, text_for_tools_;
   jinja::Template default_;
   std::optional<jinja::Template> for_tools_;
+  ToolsPlace tools_place_ = ToolsPlace::Nowhere;
 };
 
 // Reads the templates of a Hugging Face folder: chat_template.jinja, "chat_template" of

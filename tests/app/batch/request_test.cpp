@@ -53,11 +53,12 @@ TEST_CASE("a plain line is the body itself") {
   CHECK(read(R"({"prompt_ids":[1,2]})").prompts[0].ids == std::vector<int32_t>{1, 2});
   CHECK(read(R"({"prompt":[1,2]})").prompts[0].ids == std::vector<int32_t>{1, 2});
   CHECK(read(R"({"prompt":[[1],[2,3]]})").prompts[1].ids == std::vector<int32_t>{2, 3});
-  const BatchRequest chat =
-      read(R"({"messages":[{"role":"user","content":"hi"}],"tools":[{}],"max_completion_tokens":3,)"
-           R"("logprobs":true,"top_logprobs":2})");
+  const BatchRequest chat = read(
+      R"({"messages":[{"role":"user","content":"hi"}],"tools":[{"function":{"name":"f"}}],"max_completion_tokens":3,)"
+      R"("logprobs":true,"top_logprobs":2})");
   CHECK(chat.chat);
-  CHECK(chat.conversation == R"({"messages":[{"role":"user","content":"hi"}],"tools":[{}]})");
+  CHECK(chat.conversation ==
+        R"({"messages":[{"role":"user","content":"hi"}],"tools":[{"function":{"name":"f"}}]})");
   CHECK(chat.max_tokens == 3);
   CHECK((chat.logprobs && chat.params.top_logprobs == 2));
   CHECK(read(R"({"prompt":"x","response_format":{"type":"json_object"}})").response_format != "");
