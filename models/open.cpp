@@ -52,7 +52,7 @@ OpenedModel open_hf_folder(const fs::path& folder) {
   const HfConfig config = HfConfig::read(folder / "config.json");
   const Family& family = family_for_hf(hf_type(config), config.where());
   ModelConfig model_config = family.from_hf(config);
-  // Layers beyond the configuration's number predict further tokens; skald does without them.
+  // Layers beyond the configuration's number predict further tokens (models/heads).
   const auto name = [&](std::string_view hf_name) {
     std::string own = family.canonical_name(hf_name);
     return layer_of(own) < model_config.layers ? own : std::string();
@@ -89,6 +89,19 @@ OpenedModel open_folder(const fs::path& folder) {
 }
 
 }  // namespace
+
+std::shared_ptr<const WeightFile> tensors_of_layer(const OpenedModel& model, int layer) {
+  if (model.gguf) return model.gguf;
+  const HfConfig config = HfConfig::read(model.path / "config.json");
+  const Family& family = *model.description;
+  const auto name = [&](std::string_view hf_name) {
+    std::string own = family.canonical_name(predictor_name(hf_name, layer));
+    const int of = layer_of(own);
+    return of == layer || of < 0 ? own : std::string();
+  };
+  const auto method = read_quant_method(config, model.path, family.own_quant_method);
+  return open_hf_weights(family, model.path, method, name);
+}
 
 std::string similar_entry(const fs::path& path) {
   std::error_code error;

@@ -49,7 +49,7 @@ class Session {
   // the right ones for its next calls (engine/speculate). Tokens stay the same, up to rounding: a
   // GPU's rows may differ a little by the number of rows in their step. Not with a filter. After a
   // wrong guess, a recurrent state goes back to the one before the guesses, and the tokens that
-  // were right are computed again in the next step. Called before the session has tokens.
+  // were right are computed again in the next step.
   void guess(std::unique_ptr<Guesser> guesser);
   GuessCounts guesses() const { return guesser_ ? guesser_->counts() : GuessCounts(); }
   // Why nothing is guessed any more, after guess(); empty: guesses go on.

@@ -151,8 +151,8 @@ class Executor {
   virtual std::span<const float> hidden(int64_t row) = 0;
   // What a guessing head reads of the last step: `count` rows from `first` on, wanted or not, in
   // the step's order and in float32. [count, cols of Program::features(kind)], valid until the next
-  // call on the executor.
-  virtual std::span<const float> features(Features kind, int64_t first, int64_t count) = 0;
+  // call on the executor. On the CPU alone.
+  virtual std::span<const float> features(Features kind, int64_t first, int64_t count);
   virtual std::vector<Picked> pick(std::span<const PickRequest> requests);  // one per wanted row
 
   // pick() and at once run() with the picked tokens, so that the device does not wait for the host.
