@@ -54,16 +54,19 @@ bool lacks_prefix(std::string_view hf_name) {
          hf_name == "norm.weight";
 }
 
+std::string with_prefix(std::string_view hf_name) {
+  return lacks_prefix(hf_name) ? concat("model.", hf_name) : std::string(hf_name);
+}
+
 OpenedModel open_hf_folder(const fs::path& folder) {
   const HfConfig config = HfConfig::read(folder / "config.json");
   const Family& family = family_for_hf(hf_type(config), config.where());
   ModelConfig model_config = family.from_hf(config);
-  // Layers beyond the configuration's number predict further tokens; skald does without them.
+  // Layers beyond the configuration's number predict further tokens (models/heads).
   bool bare = false;
   const auto name = [&](std::string_view hf_name) {
     bare = bare || lacks_prefix(hf_name);
-    std::string own = family.canonical_name(lacks_prefix(hf_name) ? concat("model.", hf_name)
-                                                                  : std::string(hf_name));
+    std::string own = family.canonical_name(with_prefix(hf_name));
     return layer_of(own) < model_config.layers ? own : std::string();
   };
   const auto method = read_quant_method(config, folder, family.own_quant_method);
@@ -101,6 +104,19 @@ OpenedModel open_folder(const fs::path& folder) {
 }
 
 }  // namespace
+
+std::shared_ptr<const WeightFile> tensors_of_layer(const OpenedModel& model, int layer) {
+  if (model.gguf) return model.gguf;
+  const HfConfig config = HfConfig::read(model.path / "config.json");
+  const Family& family = *model.description;
+  const auto name = [&](std::string_view hf_name) {
+    std::string own = family.canonical_name(with_prefix(predictor_name(hf_name, layer)));
+    const int of = layer_of(own);
+    return of == layer || of < 0 ? own : std::string();
+  };
+  const auto method = read_quant_method(config, model.path, family.own_quant_method);
+  return open_hf_weights(family, model.path, method, name);
+}
 
 std::string similar_entry(const fs::path& path) {
   std::error_code error;

@@ -33,6 +33,10 @@ struct OpenedModel {
 // Throws Error(Exit::Model), of which UnknownFamily is one (models/families/family.h).
 OpenedModel open_model(const std::filesystem::path& path);
 
+// The tensors of the opened model's files that belong to `layer` or to no layer. The layer may be
+// one beyond the configuration's number, which open_model() leaves out.
+std::shared_ptr<const WeightFile> tensors_of_layer(const OpenedModel& model, int layer);
+
 // For "did you mean": the model in the same folder with the most similar name; empty: none is
 // similar.
 std::string similar_entry(const std::filesystem::path& path);

@@ -17,15 +17,17 @@ class RecurrentGguf {
   static constexpr uint32_t kHeads = 2, kHeadDim = 32;  // of attention
   static constexpr uint32_t kKeyHeads = 2, kValueHeads = 4, kKeyDim = 12, kValueDim = 20, kTaps = 4;
 
-  std::string file() {
-    keys();
+  // predictor: with a layer that predicts a further token.
+  std::string file(bool predictor = false) {
+    keys(predictor);
     add_byte_vocabulary(w_, "x");
     tensor("token_embd.weight", kVocab, kDim);
-    for (uint32_t layer = 0; layer < kLayers; ++layer) {
+    for (uint32_t layer = 0; layer < kLayers + predictor; ++layer) {
       const std::string blk = "blk." + std::to_string(layer) + ".";
       ones(blk + "attn_norm.weight", kDim);
       ones(blk + "post_attention_norm.weight", kDim);
-      layer == 1 ? attention(blk) : net(blk);
+      layer == 1 || layer == kLayers ? attention(blk) : net(blk);
+      if (layer == kLayers) predicts(blk);
       tensor(blk + "ffn_gate.weight", kFfnDim, kDim);
       tensor(blk + "ffn_up.weight", kFfnDim, kDim);
       tensor(blk + "ffn_down.weight", kDim, kFfnDim);
@@ -36,12 +38,13 @@ class RecurrentGguf {
   }
 
  private:
-  void keys() {
+  void keys(bool predictor) {
     w_.text("general.architecture", "qwen35");
     const auto number = [&](const std::string& key, uint32_t value) {
       w_.u32("qwen35." + key, value);
     };
-    number("block_count", kLayers);
+    number("block_count", kLayers + predictor);
+    if (predictor) number("nextn_predict_layers", 1);
     number("context_length", 1024);
     number("embedding_length", kDim);
     number("feed_forward_length", kFfnDim);
@@ -65,6 +68,14 @@ class RecurrentGguf {
     ones(blk + "attn_q_norm.weight", kHeadDim);
     ones(blk + "attn_k_norm.weight", kHeadDim);
     tensor(blk + "attn_output.weight", kDim, kHeads * kHeadDim);
+  }
+
+  void predicts(const std::string& blk) {
+    const auto norm = [&](const char* name) {
+      vector(blk + "nextn." + name + ".weight", kDim, [&] { return 1 + 0.1f * normal_(random_); });
+    };
+    norm("enorm"), norm("hnorm"), norm("shared_head_norm");
+    tensor(blk + "nextn.eh_proj.weight", kDim, 2 * kDim);
   }
 
   void net(const std::string& blk) {

@@ -11,16 +11,17 @@ void add_guess_flags(Command& command, GuessFlags& flags) {
   command
       .option("--spec", flags.by,
               "Guess several tokens and check them in one step: ngram, what followed the same "
-              "ones before; draft, by -md; auto, both [off; with -md: draft]")
+              "ones before; draft or eagle, by -md; mtp, by a layer of the model's files; auto, all "
+              "[off; with -md: draft]")
       .type_name("WHAT")
-      .one_of({"auto", "off", "ngram", "draft"})
+      .one_of({"auto", "off", "ngram", "draft", "eagle", "mtp"})
       .group(kChangesSpeed);
   command.option("--spec-max", flags.most, "Guess at most N tokens at a time")
       .type_name("N")
       .check(in_range(1, 63))
       .show_default()
       .group(kChangesSpeed);
-  command.option("--model-draft", flags.draft, "Guess by this smaller model, named as for -m")
+  command.option("--model-draft", flags.draft, "Guess by this smaller model, named as for -m, or by an EAGLE-3 head")
       .type_name("PATH")
       .check(not_empty())
       .group(kChangesSpeed);
@@ -36,6 +37,9 @@ void add_guess_flags(Command& command, GuessFlags& flags) {
 void check_guess_flags(const GuessFlags& flags) {
   if (flags.by == "draft" && flags.draft.empty()) {
     fail(Exit::Usage, "--spec draft needs a draft model: -md PATH");
+  }
+  if (flags.by == "eagle" && flags.draft.empty()) {
+    fail(Exit::Usage, "--spec eagle needs an EAGLE-3 head: -md FOLDER");
   }
   if (flags.draft_device.empty()) return;
   if (flags.draft.empty()) {

@@ -17,7 +17,11 @@ struct GuessFlags {
 
   bool by_ngram() const { return by == "ngram" || by == "auto"; }
   // A draft model that is given guesses, unless --spec says otherwise.
-  bool by_draft() const { return !draft.empty() && (by.empty() || by == "draft" || by == "auto"); }
+  bool by_draft() const {
+    return !draft.empty() && (by.empty() || by == "draft" || by == "eagle" || by == "auto");
+  }
+  // The layer of the model's own files that predicts tokens.
+  bool by_mtp() const { return by == "mtp" || (by == "auto" && draft.empty()); }
 };
 
 void add_guess_flags(Command& command, GuessFlags& flags);

@@ -1,5 +1,5 @@
-// Carries out the flags of guess_flags.h: opens a draft model, loads it beside the model that it
-// guesses for, and lets a session guess.
+// Carries out the flags of guess_flags.h: opens a draft model or a head, loads it beside the model
+// that it guesses for, and lets a session guess.
 //
 // A draft model that cannot guess ends no command, because it changes no text: a line on stderr
 // says why, and the command goes on without it. A path that names no model, or a broken file, is an
@@ -15,10 +15,11 @@
 #include "app/model/device.h"
 #include "app/model/open.h"
 #include "engine/schedule/session.h"
+#include "models/heads/heads.h"
 
 namespace skald {
 
-// A draft model that was loaded, for reports.
+// A draft model or a head that was loaded, for reports.
 struct LoadedDraft {
   std::string model, device;  // as RunReport has them
   int64_t memory_bytes = 0;   // by its own memory plan
@@ -30,7 +31,8 @@ bool leaves_enough(const MemoryPlan& alone, const MemoryPlan& beside);
 
 class Guessing {
  public:
-  // Opens the draft model's files. `model`, for which it guesses, and the flags outlive this.
+  // Opens the draft model's or the head's files. `model`, for which it guesses, and the flags
+  // outlive this.
   // `constrained`: the text follows a grammar, so nothing is guessed.
   Guessing(const GuessFlags& flags, const ModelFlags& model_flags, const OpenedModel& model,
            bool constrained);
@@ -45,6 +47,9 @@ class Guessing {
   const std::optional<LoadedDraft>& draft() const { return loaded_; }
 
  private:
+  void open_draft(const ModelFlags& model_flags);
+  void open_own_head();
+  std::string draft_name() const;
   void go_on_without(const std::string& reason);
   RunOptions draft_options(const RunOptions& options, int64_t context) const;
   RunOptions beside_draft(RunOptions options, const Device& device);
@@ -52,8 +57,10 @@ class Guessing {
 
   const GuessFlags& flags_;
   const OpenedModel& model_;
-  std::optional<OpenedModel> draft_;  // not set: there is none
-  std::unique_ptr<Tokenizer> tokenizer_;
+  Model tapped_;  // the model as it is loaded: with what the head reads
+  std::optional<OpenedModel> draft_;  // the draft model, or the head; not set: there is none
+  std::optional<OpenedHead> head_;    // set: draft_ is this head
+  std::unique_ptr<Tokenizer> tokenizer_;  // a draft model's
   Device draft_device_;
   int64_t shared_bytes_ = 0;  // of the device that both models use; 0: each has its own
   std::unique_ptr<Executor> executor_;

@@ -62,7 +62,7 @@ class CpuExecutor final : public RankExecutor {
         page_format_(format_of_pages(set, options)),
         pool_(cache_pages(plan_.context, options.sequences, options.cache_tokens),
               state_slots(program_, options)),
-        step_({max_rows_, plan_.context, program_.vocab()}),
+        step_({max_rows_, plan_.context, program_.tokens(), program_.given_cols()}),
         row_ops_(program_, *kernels_, max_rows_, products),
         row_deltas_(program_, *kernels_, row_ops_, max_rows_) {
     program_.bind_context(plan_.context);
@@ -150,6 +150,13 @@ class CpuExecutor final : public RankExecutor {
     return {wanted_.as<float>() + row * hidden_cols(), static_cast<size_t>(hidden_cols())};
   }
 
+  std::span<const float> features(Features kind, int64_t first, int64_t count) override {
+    check(first >= 0 && count >= 0 && first + count <= rows(), "features of the step's rows");
+    const ActId act = program_.features(kind);
+    const int64_t cols = program_.act(act).cols;
+    return {data(act) + first * cols, static_cast<size_t>(count * cols)};
+  }
+
   void drop_logits() override { logit_rows_ = 0; }
 
   std::span<const float> logits(int64_t row) override {
@@ -213,6 +220,14 @@ class CpuExecutor final : public RankExecutor {
   void apply(const Embed& op) {
     kernels_->embed(
         {program_.weight(op.weight).view, step_.tokens.data(), data(op.out), rows(), op.scale});
+  }
+
+  void apply(const Given& op) {
+    const int64_t cols = program_.act(op.out).cols, all = program_.given_cols();
+    const float* const from = step_.given.data() + op.first;
+    for (int64_t row = 0; row < rows(); ++row) {
+      std::copy_n(from + row * all, cols, data(op.out) + row * cols);
+    }
   }
 
   void apply(const Delta& op) { row_deltas_.run(op, adapters_); }

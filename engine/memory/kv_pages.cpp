@@ -120,17 +120,24 @@ int32_t Sequence::state_at(int64_t length) const {
   return -1;
 }
 
-void Sequence::checkpoint() {
-  if (state_ < 0 || length_ == 0) return;
-  if (!checkpoints_.empty() && checkpoints_.back().length == length_) return;
+Sequence::Kept Sequence::checkpoint() {
+  if (state_ < 0 || length_ == 0) return Kept::Already;
+  if (!checkpoints_.empty() && checkpoints_.back().length == length_) return Kept::Already;
   // The next extend() needs a slot of its own, since a checkpoint's state stays.
   if (pool_->states().free() == 0) {
-    if (checkpoints_.empty()) return;
+    if (checkpoints_.empty()) return Kept::No;
     drop_checkpoint(0);
-    if (pool_->states().free() == 0) return;
+    if (pool_->states().free() == 0) return Kept::No;
   }
   checkpoints_.push_back({length_, state_});
   pool_->states().share(state_);
+  return Kept::Now;
+}
+
+void Sequence::forget(int64_t length) {
+  for (size_t i = 0; i < checkpoints_.size(); ++i) {
+    if (checkpoints_[i].length == length) return drop_checkpoint(i);
+  }
 }
 
 // The slot that the next tokens may write.

@@ -107,8 +107,11 @@ class Sequence {
   int64_t missing_pages(int64_t tokens) const;  // pages that extend(tokens) would take
 
   // Keeps the present state for truncate(). If no slot is free, it takes the place of the oldest
-  // checkpoint; without one, nothing is kept. Does nothing for models without recurrent states.
-  void checkpoint();
+  // checkpoint; without one, nothing is kept. Models without recurrent states need none.
+  enum class Kept : uint8_t { No, Now, Already };  // Already: there was a checkpoint, or none needed
+  Kept checkpoint();
+  // Drops the checkpoint of this length, if there is one.
+  void forget(int64_t length);
   // The slot with the state of `length`, if the sequence still has it; else -1.
   int32_t state_at(int64_t length) const;
   // The longest length, at most `length`, that the sequence can be truncated to.

@@ -12,6 +12,7 @@
 #include "engine/program/adapters.h"
 #include "engine/program/program.h"
 #include "engine/program/shard.h"
+#include "engine/program/taps.h"
 #include "engine/program/weights.h"
 
 namespace skald {
@@ -164,9 +165,12 @@ struct Model {
   Shard shard = {};  // the rank that program() is for
   // What sequences may choose from; nullptr: nothing. A model with adapters has one rank.
   std::shared_ptr<const Adapters> adapters = nullptr;
+  // The layers before which the residual stream is read (engine/program/taps.h); empty: none.
+  std::vector<int> taps = {};
 
   Program program() const {
     Program whole = build(config, *weights);
+    if (!taps.empty()) whole = add_taps(std::move(whole), taps);
     return shard_program(adapters ? add_adapters(std::move(whole), adapters) : std::move(whole),
                          shard);
   }

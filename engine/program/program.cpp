@@ -26,6 +26,31 @@ int64_t Program::vocab() const {
   return logits().is_part() ? logits().of : weight(logits().weight).view.rows;
 }
 
+int64_t Program::tokens() const { return weight(std::get<Embed>(ops.front()).weight).view.rows; }
+
+int64_t Program::given_cols() const {
+  int64_t cols = 0;
+  for (const Op& op : ops) {
+    if (const auto* given = std::get_if<Given>(&op)) cols += act(given->out).cols;
+  }
+  return cols;
+}
+
+ActId Program::stream() const { return *op_output(ops.front()); }
+
+ActId Program::features(Features kind) const {
+  switch (kind) {
+    case Features::Stream:
+      return stream();
+    case Features::Normed:
+      return logits().in;
+    case Features::Taps:
+      break;
+  }
+  check(taps.has_value(), "a program whose taps are read has some");
+  return *taps;
+}
+
 int64_t Program::state_floats() const {
   int64_t floats = 0;
   for (const StateSpec& state : states) floats += state.floats;
@@ -45,6 +70,7 @@ int64_t Program::weight_bytes(int sequences) const {
     std::visit(
         Overloaded{
             [&](const Embed& o) { bytes += sequences * weight(o.weight).view.own_row_bytes(); },
+            [](const Given&) {},
             [&](const Norm& o) { count(o.weight), count(o.bias); },
             [&](const HeadNorm& o) { count(o.weight); },
             [&](const Linear& o) { count(o.weight), count(o.bias); },
@@ -89,6 +115,7 @@ std::string_view op_name(const Op& op) {
   return std::visit(
       Overloaded{
           [](const Embed&) { return "embed"; },
+          [](const Given&) { return "given"; },
           [](const Norm& o) { return o.kind == NormKind::Rms ? "rms_norm" : "layer_norm"; },
           [](const HeadNorm&) { return "head_norm"; },
           [](const Linear&) { return "linear"; },
@@ -113,6 +140,7 @@ const ActId* op_output(const Op& op) {
   using Out = const ActId*;
   return std::visit(Overloaded{
                         [](const Embed& o) -> Out { return &o.out; },
+                        [](const Given& o) -> Out { return &o.out; },
                         [](const Norm& o) -> Out { return &o.out; },
                         [](const HeadNorm& o) -> Out { return &o.x; },
                         [](const Linear& o) -> Out { return &o.out; },
@@ -137,6 +165,7 @@ std::vector<ActId> op_inputs(const Op& op) {
   using In = std::vector<ActId>;
   return std::visit(Overloaded{
                         [](const Embed&) { return In{}; },
+                        [](const Given&) { return In{}; },
                         [](const Norm& o) { return In{o.in}; },
                         [](const HeadNorm& o) { return In{o.x}; },
                         [](const Linear& o) { return In{o.in}; },
@@ -318,6 +347,7 @@ void check_program(const Program& p) {
     const bool fits = std::visit(
         Overloaded{
             [&](const Embed& o) { return view(o.weight).cols == cols(o.out); },
+            [](const Given&) { return true; },
             [&](const Norm& o) {
               const bool bias_fits = o.bias == WeightId::None ||
                                      (o.kind == NormKind::Layer && view(o.bias).cols == cols(o.in));

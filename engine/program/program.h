@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -37,6 +38,12 @@ struct Embed {
   ActId out;
   WeightId weight;  // [vocab, dim]
   float scale = 1;
+};
+// out = numbers that the step has for each of its rows: the columns of SeqRows::given from `first`
+// on. Several such ops share the columns among them.
+struct Given {
+  ActId out;
+  int64_t first = 0;
 };
 // Rms: out = in / sqrt(mean(in²) + eps) * weight
 // Layer: out = (in - mean(in)) / sqrt(variance(in) + eps) * weight + bias
@@ -189,7 +196,7 @@ struct Logits {
   bool is_part() const { return of > 0; }
 };
 
-using Op = std::variant<Embed, Norm, HeadNorm, Linear, Delta, Rope, Attention, HeadPart, CausalConv,
+using Op = std::variant<Embed, Given, Norm, HeadNorm, Linear, Delta, Rope, Attention, HeadPart, CausalConv,
                         DeltaNet, GatedAct, Activate, RowGate, Experts, Add, AllReduce, Logits>;
 
 struct ActSpec {
@@ -215,6 +222,14 @@ struct Weight {
 struct AdaptedMatrix {
   std::vector<WeightId> down;  // [adapters] of [rank, the matrix's columns]; None: no change
   std::vector<WeightId> up;    // [adapters] of [the matrix's rows, rank]
+};
+
+// What a head that guesses further tokens reads of the model whose tokens it guesses
+// (engine/speculate/head.h).
+enum class Features : uint8_t {
+  Stream,  // the residual stream after the last layer
+  Normed,  // the same after the last norm, the input of the logits
+  Taps,    // Program::taps
 };
 
 // A layer's cache holds kv_heads * head_dim keys and as many values for each token.
@@ -247,6 +262,7 @@ struct Program {
   int adapters = 0;                              // 0: the program has none
   std::vector<std::shared_ptr<const void>> own;  // memory of weights that no file has
   Shard shard;                                   // the rank that the program is for
+  std::optional<ActId> taps;  // the residual stream before several layers (engine/program/taps.h)
 
   const ActSpec& act(ActId id) const { return acts[static_cast<size_t>(id)]; }
   const Weight& weight(WeightId id) const { return weights[static_cast<size_t>(id)]; }
@@ -254,6 +270,10 @@ struct Program {
   void bind_context(int64_t context);
   const Logits& logits() const { return std::get<Logits>(ops.back()); }
   int64_t vocab() const;         // logits of a row, all ranks' together
+  int64_t tokens() const;        // a step's tokens are numbers below this
+  int64_t given_cols() const;    // numbers that each row of a step is given; 0: none
+  ActId stream() const;          // the residual stream, which the first op writes
+  ActId features(Features kind) const;
   int64_t state_floats() const;  // all states of a sequence; 0: the model has none
   // The bytes that a decode step of so many sequences reads: a row of the embedding for each, and
   // as many experts as rows choose that choose all experts equally often, each by itself.

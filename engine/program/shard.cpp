@@ -32,6 +32,7 @@ class ShardBuilder {
       out_.ops.push_back(op);
       if (partial) out_.ops.push_back(AllReduce{*out});
     }
+    if (whole_.taps) out_.taps = act(*whole_.taps);
     return std::move(out_);
   }
 
@@ -123,6 +124,7 @@ class ShardBuilder {
 
   // ---- Ops ----
 
+  void convert(Given& o) { o.out = act(o.out); }
   void convert(Embed& o) {
     o.out = act(o.out);
     o.weight = weight(o.weight);

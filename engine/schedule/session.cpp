@@ -32,9 +32,22 @@ bool Session::compute_part() {
   const auto most = static_cast<size_t>(executor_->max_rows());
   if (pending.size() <= most) return false;
   if (guesser_) guesser_->pause();
-  const SeqRows rows{&sequence_, pending.first(most), Want::Nothing};
-  executor_->run({&rows, 1});
+  run(pending.first(most), Want::Nothing);
   return true;
+}
+
+// Computes tokens, and shows them to proposers.
+void Session::run(std::span<const int32_t> tokens, Want want) {
+  const SeqRows rows{&sequence_, tokens, want};
+  executor_->run({&rows, 1});
+  show(sequence_.length() - std::ssize(tokens), std::ssize(tokens));
+}
+
+// Shows the first rows of the last step to proposers that read features. The text's tokens from
+// `first` on are those of the rows.
+void Session::show(int64_t first, int64_t rows) {
+  const std::optional<Features> kind = guesser_ ? guesser_->features() : std::nullopt;
+  if (kind) guesser_->computed(tokens_, first, executor_->features(*kind, 0, rows));
 }
 
 // Drops the token of the step that was started early. New tokens are then computed in the same
@@ -67,17 +80,27 @@ void Session::compute_pending() {
   if (executor_->state_bytes() > 0 && pending.size() > 1 + appended_) {
     // A state cannot be shortened. So the one before a prompt's last token is kept: an answer that
     // is taken back, and its last token's logits, need no older state.
-    const SeqRows rows{&sequence_, pending.first(pending.size() - 1), Want::Nothing};
-    executor_->run({&rows, 1});
+    run(pending.first(pending.size() - 1), Want::Nothing);
     sequence_.checkpoint();
     pending = pending.last(1);
   }
-  const SeqRows rows{&sequence_, pending, Want::LastRow};
-  executor_->run({&rows, 1});
+  run(pending, Want::LastRow);
+  forget_state();
 }
 
-void Session::guess(std::unique_ptr<Guesser> guesser) {
-  if (executor_->state_bytes() == 0) guesser_ = std::move(guesser);
+void Session::guess(std::unique_ptr<Guesser> guesser) { guesser_ = std::move(guesser); }
+
+// Keeps a recurrent state for wrong guesses. False: it cannot be kept.
+bool Session::keep_state() {
+  if (kept_ != sequence_.length()) forget_state();
+  const Sequence::Kept kept = sequence_.checkpoint();
+  if (kept == Sequence::Kept::Now) kept_ = sequence_.length();
+  return kept != Sequence::Kept::No;
+}
+
+void Session::forget_state() {
+  if (kept_ >= 0) sequence_.forget(kept_);
+  kept_ = -1;
 }
 
 // The tokens of guesses that nobody has asked for are not a part of the session.
@@ -92,42 +115,45 @@ Picked Session::take_ready() {
   Picked picked = std::move(ready_.front());
   ready_.pop_front();
   tokens_.push_back(picked.token);
+  appended_ = static_cast<size_t>(std::max<int64_t>(pending() - 1, 0));
   return picked;
 }
 
-// Computes the last token and guesses of what follows it. Returns false if there is no guess; then
-// nothing has changed.
+// Computes the pending tokens and guesses of what follows them. Returns false if there is no guess;
+// then nothing has changed.
 bool Session::check_guesses() {
-  const auto size = static_cast<int64_t>(tokens_.size());
-  const bool one_pending = size > 0 && early_step_ == 0 && sequence_.length() == size - 1;
-  if (!one_pending) return false;
-  const int64_t room = std::min(executor_->context() - 1 - size, executor_->max_rows() - 1);
+  const int64_t size = std::ssize(tokens_), before = sequence_.length(), rows = pending();
+  if (early_step_ != 0 || rows < 1 || rows != 1 + static_cast<int64_t>(appended_)) return false;
+  const int64_t room = std::min(executor_->context() - 1 - size, executor_->max_rows() - rows);
   std::span<const int32_t> guesses;
   std::vector<Picked> picked;
   try {
     guesses = guesser_->guess(guessed_text(), room);
-    if (guesses.empty()) return false;
+    if (guesses.empty() || !keep_state()) return false;
     guessed_.assign(tokens_.begin(), tokens_.end());
     guessed_.insert(guessed_.end(), guesses.begin(), guesses.end());
     const std::span<const int32_t> all(guessed_);
     std::vector<PickRequest> requests;
-    for (size_t length = tokens_.size(); length <= all.size(); ++length) {
+    for (auto length = static_cast<size_t>(before) + 1; length <= all.size(); ++length) {
       requests.push_back({&params_, {request_, static_cast<int64_t>(length), all.first(length)}});
     }
-    const SeqRows rows{&sequence_, all.last(requests.size()), Want::EveryRow};
-    executor_->run({&rows, 1});
+    const SeqRows part{&sequence_, all.last(requests.size()), Want::EveryRow};
+    executor_->run({&part, 1});
     picked = executor_->pick(requests);
   } catch (const Error& error) {  // no memory, or no token can be picked after a wrong guess
-    sequence_.truncate(size - 1);
+    sequence_.truncate(std::min(sequence_.length(), before));
     guesser_->failed(error.what());
     return false;
   }
+  guesser_->took(static_cast<int>(picked.size()));
+  picked.erase(picked.begin(), picked.begin() + (rows - 1));  // of tokens that are known
   size_t right = 0;
   while (right < guesses.size() && picked[right].token == guesses[right]) ++right;
-  sequence_.truncate(size + static_cast<int64_t>(right));
-  for (size_t i = 0; i <= right; ++i) ready_.push_back(std::move(picked[i]));
   guesser_->checked(static_cast<int>(right));
-  guesser_->took(static_cast<int>(picked.size()));
+  show(before, rows + static_cast<int64_t>(right));
+  sequence_.truncate(size + static_cast<int64_t>(right));
+  appended_ = 0;
+  for (size_t i = 0; i <= right; ++i) ready_.push_back(std::move(picked[i]));
   return true;
 }
 
@@ -140,6 +166,8 @@ Picked Session::next(TokenFilter* filter, bool last) {
   if (!under_way) {
     drop_early_step();
     compute();
+  } else {
+    show(std::ssize(tokens_) - 1, 1);
   }
   early_step_ = 0;
   SampleContext context{request_, std::ssize(tokens_), tokens_};

@@ -18,8 +18,9 @@
 namespace skald {
 
 // RunOptions::checkpoints for an executor with one session: the state before the last token of that
-// many prompts is kept, so that an answer can be taken back.
-inline constexpr int kSessionCheckpoints = 4;
+// many prompts is kept, so that an answer can be taken back. A session that guesses needs another
+// one, for wrong guesses.
+inline constexpr int kSessionCheckpoints = 4, kGuessCheckpoints = 1;
 
 class Session {
  public:
@@ -46,8 +47,9 @@ class Session {
 
   // From now on next() has tokens guessed, computes guesses together with the next token, and keeps
   // the right ones for its next calls (engine/speculate). Tokens stay the same, up to rounding: a
-  // GPU's rows may differ a little by the number of rows in their step. Not with a filter, nor for
-  // models with recurrent states, which cannot drop a token.
+  // GPU's rows may differ a little by the number of rows in their step. Not with a filter. After a
+  // wrong guess, a recurrent state goes back to the one before the guesses, and the tokens that
+  // were right are computed again in the next step.
   void guess(std::unique_ptr<Guesser> guesser);
   GuessCounts guesses() const { return guesser_ ? guesser_->counts() : GuessCounts(); }
   // Why nothing is guessed any more, after guess(); empty: guesses go on.
@@ -84,10 +86,15 @@ class Session {
  private:
   void drop_early_step();
   void drop_ready();
+  void run(std::span<const int32_t> tokens, Want want);
+  void show(int64_t first, int64_t rows);
   void compute();
   void compute_pending();
+  bool keep_state();
+  void forget_state();
   bool check_guesses();
   Picked take_ready();
+  int64_t pending() const { return std::ssize(tokens_) - sequence_.length(); }
   GuessedText guessed_text() const { return {tokens_, &params_, request_}; }
 
   Executor* executor_;
@@ -97,12 +104,16 @@ class Session {
   std::vector<int32_t> tokens_;  // fed and picked tokens
   // Number of the step that the last next() started early (Picks::step); 0: none
   int64_t early_step_ = 0;
-  size_t appended_ = 0;  // tokens of append() that are pending
+  // Tokens that are pending and belong to no prompt: those of append(), and right guesses that a
+  // recurrent state has lost.
+  size_t appended_ = 0;
 
   std::unique_ptr<Guesser> guesser_;  // nullptr: nothing is guessed
-  // Picked tokens that are not in tokens_ yet. The cache has all of them but the last one.
+  // Picked tokens that are not in tokens_ yet. The cache has all of them but the last one, unless a
+  // recurrent state went back.
   std::deque<Picked> ready_;
   std::vector<int32_t> guessed_;  // tokens_, and the guesses of the last step
+  int64_t kept_ = -1;  // the length whose state is kept for guesses alone; -1: there is none
 };
 
 }  // namespace skald

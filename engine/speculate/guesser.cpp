@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/base/error.h"
+
 namespace skald {
 namespace {
 
@@ -69,6 +71,26 @@ bool Guesser::may_follow(const GuessedText& text) {
   if (control_.choose(offers_).count > 0) return true;
   control_.skipped(offers_);
   return false;
+}
+
+std::optional<Features> Guesser::features() const {
+  for (const auto& proposer : proposers_) {
+    if (const std::optional<Features> kind = proposer->features()) return kind;
+  }
+  return {};
+}
+
+void Guesser::computed(std::span<const int32_t> tokens, int64_t first,
+                       std::span<const float> features) {
+  const double begin = clock_();
+  try {
+    for (const auto& proposer : proposers_) {
+      if (proposer->features()) proposer->computed(tokens, first, features);
+    }
+  } catch (const Error& error) {
+    failed(error.what());
+  }
+  own_seconds_ += clock_() - begin;
 }
 
 void Guesser::checked(int right) {

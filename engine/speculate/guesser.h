@@ -37,6 +37,10 @@ class Guesser {
   // longer than this one.
   bool may_follow(const GuessedText& text);
 
+  // Proposer::features() of the one proposer that reads some, and its computed().
+  std::optional<Features> features() const;
+  void computed(std::span<const int32_t> tokens, int64_t first, std::span<const float> features);
+
   void checked(int right);  // of the last guesses, the first `right` ones were right
   void took(int rows);      // a step with so many rows has ended
   void pause();             // the next step does not follow the last one at once

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "engine/program/program.h"
 #include "engine/sampling/sampling_params.h"
 
 namespace skald {
@@ -30,6 +32,13 @@ class Proposer {
  public:
   virtual ~Proposer() = default;
   virtual int kinds() const = 0;
+
+  // What it reads of each row of the text that the model computes; nothing: it needs no such rows.
+  virtual std::optional<Features> features() const { return {}; }
+  // The model has computed rows of the text: those of the tokens from `first` on. features: [rows,
+  // cols]. Later rows that the proposer has seen do not count any more. May throw Error.
+  virtual void computed(std::span<const int32_t> /*tokens*/, int64_t /*first*/,
+                        std::span<const float> /*features*/) {}
 
   // How many guesses, at most `most`, can be made of what follows the text. Takes next to no time.
   virtual Offer offer(const GuessedText& text, int most) = 0;

@@ -16,6 +16,11 @@ std::vector<Picked> Executor::pick(std::span<const PickRequest> requests) {
   return picked;
 }
 
+std::span<const float> Executor::features(Features, int64_t, int64_t) {
+  check(false, "the backend gives features");
+  return {};
+}
+
 std::shared_ptr<std::byte> Executor::host_memory(int64_t bytes) {
   const auto memory = std::make_shared<Buffer>(bytes, "copies of cache pages");
   // The system provides the memory now, and does not slow down the first copies.

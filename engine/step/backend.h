@@ -82,6 +82,8 @@ struct SeqRows {
   Sequence* sequence;
   std::span<const int32_t> tokens;  // appended to the sequence by the step
   Want want;
+  // [tokens, Program::given_cols()]: what the Given ops of such programs give for each row.
+  std::span<const float> given = {};
 };
 using Step = std::span<const SeqRows>;
 
@@ -147,6 +149,10 @@ class Executor {
   // The same row after the last norm, in float32: the input of the head. [dim], valid until the
   // next call on the executor.
   virtual std::span<const float> hidden(int64_t row) = 0;
+  // What a guessing head reads of the last step: `count` rows from `first` on, wanted or not, in
+  // the step's order and in float32. [count, cols of Program::features(kind)], valid until the next
+  // call on the executor. On the CPU alone.
+  virtual std::span<const float> features(Features kind, int64_t first, int64_t count);
   // One request for each wanted row, or for each of the first ones.
   virtual std::vector<Picked> pick(std::span<const PickRequest> requests);
 

@@ -174,6 +174,9 @@ class GroupExecutor final : public Executor {
 
   // Every rank has the same residual stream, but only a part of the head.
   std::span<const float> hidden(int64_t row) override { return first().hidden(row); }
+  std::span<const float> features(Features kind, int64_t row, int64_t count) override {
+    return first().features(kind, row, count);
+  }
   std::span<const float> logits(int64_t row) override {
     return on_all([&](RankExecutor& rank) { return rank.logits(row); });
   }

@@ -47,6 +47,8 @@ void StepRows::check_step(Step step) const {
   for (const SeqRows& part : step) {
     check(!part.tokens.empty(), "a step's sequence has rows");
     total += static_cast<int64_t>(part.tokens.size());
+    check(std::ssize(part.given) == std::ssize(part.tokens) * limits_.given_cols,
+          "each row of a step is given what the program takes");
     const int64_t length = part.sequence->length() + static_cast<int64_t>(part.tokens.size());
     if (length > limits_.context) {
       fail(Exit::Failed, "the text is ", length, " tokens long, but the context holds ",
@@ -67,6 +69,7 @@ void StepRows::list(Step step) {
   positions.clear();
   sequences.clear();
   wanted.clear();
+  given.clear();
   one_row_each = few_rows_each = true;
   for (size_t s = 0; s < step.size(); ++s) {
     const SeqRows& part = step[s];
@@ -80,6 +83,7 @@ void StepRows::list(Step step) {
       positions.push_back(position++);
       sequences.push_back(static_cast<int32_t>(s));
     }
+    given.insert(given.end(), part.given.begin(), part.given.end());
     const auto rows = std::ssize(part.tokens);
     one_row_each = one_row_each && rows == 1 && part.want != Want::Nothing;
     few_rows_each = few_rows_each && rows <= kFewRows &&

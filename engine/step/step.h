@@ -10,7 +10,8 @@
 namespace skald {
 
 struct StepLimits {
-  int64_t rows, context, vocab;
+  int64_t rows, context, vocab;  // vocab: Program::tokens()
+  int64_t given_cols = 0;        // Program::given_cols()
 };
 
 // True if each sequence has room for one more token. All are of one pool.
@@ -40,6 +41,7 @@ class StepRows {
   std::vector<int64_t> positions;  // [count] position of the row in its sequence
   std::vector<int32_t> sequences;  // [count] index into the step
   std::vector<int32_t> wanted;     // rows that SeqRows::want selects, in order
+  std::vector<float> given;        // [count, given_cols]
   bool one_row_each = false;       // every sequence has a single row, which is wanted
   // Every row is wanted, and a sequence has no more than kFewRows.
   bool few_rows_each = false;

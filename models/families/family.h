@@ -3,6 +3,7 @@
 // folder and one line in list.inc.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -39,6 +40,8 @@ struct Family {
   bool interleaves_heads = false;
   // The quant_method whose weights laid_out() reads. The others are models/checkpoints'.
   std::string_view own_quant_method = {};
+  // The files may have a layer that predicts a further token (models/heads), which reads this.
+  std::optional<Features> predictor_reads = {};
 };
 
 // The files are whole, but no family reads their architecture.

@@ -1,6 +1,6 @@
 // GLM-4.5 and 4.6: routed experts that sigmoids choose, with a bias, beside a shared expert. The
 // first layers have no experts, and half of each head rotates. The larger models norm each head's
-// query and key. A last layer that predicts a further token is not used.
+// query and key. A last layer that predicts a further token is models/heads'.
 #include <algorithm>
 
 #include "engine/base/error.h"
@@ -101,7 +101,14 @@ void to_gguf(const HfConfig& file, const ModelConfig& c, GgufExport& out) {
 
 }  // namespace
 
-const Family kGlm4Moe = {"GLM-4 MoE", kHfTypes, kGgufTypes,       from_hf,
-                         from_gguf,   name,     build_llama_late, to_gguf};
+const Family kGlm4Moe = {.name = "GLM-4 MoE",
+                         .hf_types = kHfTypes,
+                         .gguf_types = kGgufTypes,
+                         .from_hf = from_hf,
+                         .from_gguf = from_gguf,
+                         .canonical_name = name,
+                         .build = build_llama_late,
+                         .to_gguf = to_gguf,
+                         .predictor_reads = Features::Stream};
 
 }  // namespace skald

@@ -1,6 +1,6 @@
 // Qwen3-Next and Qwen3.5 to 3.8, dense and with experts, the text part: three of four layers have a
-// gated delta net, the fourth has attention with a gate. The vision encoder and the heads that
-// predict further tokens are ignored.
+// gated delta net, the fourth has attention with a gate. The vision encoder is ignored; a layer
+// that predicts a further token is models/heads'.
 #include <string>
 
 #include "engine/base/error.h"
@@ -156,6 +156,14 @@ void to_gguf(const HfConfig& file, const ModelConfig& c, GgufExport& out) {
 
 }  // namespace
 
-const Family kQwen35 = {"Qwen3.5", kHfTypes, kGgufTypes, from_hf, from_gguf, name, build, to_gguf};
+const Family kQwen35 = {.name = "Qwen3.5",
+                        .hf_types = kHfTypes,
+                        .gguf_types = kGgufTypes,
+                        .from_hf = from_hf,
+                        .from_gguf = from_gguf,
+                        .canonical_name = name,
+                        .build = build,
+                        .to_gguf = to_gguf,
+                        .predictor_reads = Features::Normed};
 
 }  // namespace skald

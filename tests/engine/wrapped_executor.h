@@ -20,6 +20,9 @@ class Wrapped : public Interface {
   PagePool& pages() override { return inner_->pages(); }
   std::span<const float> logits(int64_t row) override { return inner_->logits(row); }
   std::span<const float> hidden(int64_t row) override { return inner_->hidden(row); }
+  std::span<const float> features(Features kind, int64_t first, int64_t count) override {
+    return inner_->features(kind, first, count);
+  }
   int64_t logit_rows() const override { return inner_->logit_rows(); }
   void observe(Observer observer) override { inner_->observe(std::move(observer)); }
   const MemoryPlan& plan() const override { return inner_->plan(); }

@@ -272,7 +272,8 @@ Program Blocks::finish() && { return std::move(*this).finish(LastNorm{}); }
 Program Blocks::finish(const LastNorm& last) && {
   const ModelConfig& c = config_;
   builder_.add(norm_op(h_, x_, std::string(last.name), last.plus));
-  const WeightId head = c.tied ? embedding_ : builder_.weight("output.weight", c.vocab, c.dim);
+  const int64_t rows = last.rows > 0 ? last.rows : c.vocab;
+  const WeightId head = c.tied ? embedding_ : builder_.weight("output.weight", rows, c.dim);
   builder_.add(Logits{h_, head, c.logit_scale, c.logit_softcap});
   return std::move(builder_).finish();
 }

@@ -37,10 +37,11 @@ class Blocks {
   void add();          // x += h
   void norm_stream();  // x = the last norm of x
   // Norm and logits of x. A family may call the last norm otherwise, or add another number to its
-  // weights than to those of other norms.
+  // weights than to those of other norms. rows: of the head; 0: one for each token of the model.
   struct LastNorm {
     std::string_view name = "output_norm";
     std::optional<float> plus = {};
+    int64_t rows = 0;
   };
   Program finish(const LastNorm& last) &&;
   Program finish() &&;

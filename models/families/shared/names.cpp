@@ -21,6 +21,11 @@ constexpr NamePart kParts[] = {
     {".mlp.gate_up_proj", "ffn_up"},
     {".mlp.down_proj", "ffn_down"},
     {".post_attention_layernorm", "ffn_norm"},
+    // Of a layer that predicts a further token (models/heads).
+    {".enorm", "nextn.enorm"},
+    {".hnorm", "nextn.hnorm"},
+    {".eh_proj", "nextn.eh_proj"},
+    {".shared_head.norm", "nextn.shared_head_norm"},
 };
 
 // Removes a number from the front and returns it; -1: there is none.
@@ -64,6 +69,21 @@ std::string tensor_name(std::string_view name, std::span<const NamePart> own) {
   if (layer < 0) return "";
   const std::string found = layer_tensor(layer, name, own);
   return found.empty() ? layer_tensor(layer, name, kParts) : found;
+}
+
+std::string predictor_name(std::string_view name, int layer) {
+  constexpr std::string_view kPrefix = "mtp.", kLayer = "mtp.layers.0.";
+  constexpr NamePart kOwn[] = {{"mtp.fc.", "eh_proj."},
+                               {"mtp.pre_fc_norm_embedding.", "enorm."},
+                               {"mtp.pre_fc_norm_hidden.", "hnorm."},
+                               {"mtp.norm.", "shared_head.norm."}};
+  if (!name.starts_with(kPrefix)) return std::string(name);
+  const std::string to = concat("model.layers.", layer, ".");
+  if (name.starts_with(kLayer)) return concat(to, name.substr(kLayer.size()));
+  for (const auto& [own, usual] : kOwn) {
+    if (name.starts_with(own)) return concat(to, usual, name.substr(own.size()));
+  }
+  return "";
 }
 
 int layer_of(std::string_view name) {

@@ -22,6 +22,10 @@ inline constexpr NamePart kW1W3W2[] = {{"w1", "ffn_gate"}, {"w3", "ffn_up"}, {"w
 // family's `own` parts are tried before the common ones.
 std::string tensor_name(std::string_view hf_name, std::span<const NamePart> own = {});
 
+// Qwen's files call the layer that predicts a further token "mtp"; returns what others call it:
+// "model.layers.3.eh_proj.weight" for layer 3. Other names stay; "": not needed.
+std::string predictor_name(std::string_view hf_name, int layer);
+
 // The layer of a tensor with skald's name, such as 3 of "blk.3.attn_q.weight"; -1: of no layer.
 int layer_of(std::string_view name);
 

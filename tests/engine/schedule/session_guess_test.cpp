@@ -30,7 +30,7 @@ class Knowing final : public Proposer {
     Tokens guesses;
     for (size_t at = text.tokens.size(); std::ssize(guesses) < count; ++at) {
       const bool wrong = uniform(1, 0, static_cast<int64_t>(at)) < wrong_;
-      guesses.push_back(wrong ? (text_[at] + 1) % 300 : text_[at]);
+      guesses.push_back(wrong ? (text_[at] + 1) % 200 : text_[at]);
     }
     return guesses;
   }
@@ -198,22 +198,70 @@ TEST_CASE("guesses that do not pay are tried again, also where steps are started
   CHECK(executor.ahead > ahead + 90);
 }
 
-TEST_CASE("models with recurrent states have no guesses") {
+// Tokens of RecurrentGguf's vocabulary.
+Tokens recurrent_tokens(int count, uint64_t seed) {
+  Tokens tokens = random_tokens(count, seed);
+  for (int32_t& token : tokens) token %= static_cast<int32_t>(RecurrentGguf::kVocab);
+  return tokens;
+}
+
+TEST_CASE("guesses change no token of a model with recurrent states") {
+  const TempFolder temp;
+  const OpenedModel opened = open_model(temp.write("recurrent.gguf", RecurrentGguf().file()));
+  RunOptions options;
+  options.threads = 1;
+  options.context = 160;
+  options.checkpoints = kSessionCheckpoints + kGuessCheckpoints;
+  const auto executor = cpu::make_executor(opened.model, options);
+  const Tokens prompt = recurrent_tokens(9, 1), more = recurrent_tokens(5, 2);
+  const auto talk = [&](Session& session) {
+    session.feed(prompt);
+    take(session, 40);
+    session.feed(more);
+    take(session, 40);
+    const Tokens all = session.tokens();
+    session.truncate(std::ssize(prompt) + 20);
+    take(session, 20);
+    CHECK(std::equal(session.tokens().begin(), session.tokens().end(), all.begin()));
+    return all;
+  };
+  for (const double temperature : {0.0, 1.0}) {
+    const auto plainly = [&] {
+      Session plain(*executor, params_of(temperature, false));
+      return talk(plain);
+    };
+    const Tokens expected = plainly();
+    for (const double wrong : {0.0, 0.3, 1.0}) {
+      CAPTURE(temperature, wrong);
+      Session session(*executor, params_of(temperature, false));
+      session.guess(guesser(std::make_unique<Knowing>(expected, wrong), 4));
+      CHECK(talk(session) == expected);
+      const GuessCounts counts = session.guesses();
+      CHECK(counts.steps > 3);
+      if (wrong == 0) CHECK(counts.right > 20);
+      if (wrong == 1) CHECK(counts.right == 0);
+    }
+  }
+}
+
+// Without a slot for the state, nothing can be taken back, so nothing is guessed.
+TEST_CASE("a recurrent state that cannot be kept has no guesses") {
   const TempFolder temp;
   const OpenedModel opened = open_model(temp.write("recurrent.gguf", RecurrentGguf().file()));
   RunOptions options;
   options.threads = 1;
   options.context = 128;
-  options.checkpoints = 2 * kSessionCheckpoints;
-  options.sequences = 2;
   const auto executor = cpu::make_executor(opened.model, options);
-  Session plain(*executor, params_of(0, false)), session(*executor, params_of(0, false));
-  plain.feed(random_tokens(6, 1));
-  session.guess(guesser(std::make_unique<Knowing>(take(plain, 20), 0), 4));
-  plain.truncate(0);
-  session.feed(random_tokens(6, 1));
-  take(session, 20);
-  CHECK(session.guesses().steps == 0);
+  const auto text = [&](std::unique_ptr<Guesser> guesses) {
+    Session session(*executor, params_of(0, false));
+    if (guesses) session.guess(std::move(guesses));
+    session.feed(recurrent_tokens(6, 1));
+    const Tokens tokens = take(session, 20);
+    CHECK(session.guesses().steps == 0);
+    return tokens;
+  };
+  const Tokens expected = text(nullptr);
+  CHECK(text(guesser(std::make_unique<Knowing>(expected, 0), 4)) == expected);
 }
 
 }  // namespace
