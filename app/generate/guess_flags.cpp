@@ -9,10 +9,11 @@ namespace skald {
 
 void add_guess_flags(Command& command, GuessFlags& flags) {
   command
-      .option("--spec", flags.by,
-              "Guess several tokens and check them in one step: ngram, what followed the same "
-              "ones before; draft or eagle, by -md; mtp, by a layer of the model's files; auto, all "
-              "[off; with -md: draft]")
+      .option(
+          "--spec", flags.by,
+          "Guess several tokens and check them in one step: ngram, what followed the same "
+          "ones before; draft or eagle, by -md; mtp, by a layer of the model's files; auto, all "
+          "[off; with -md: draft]")
       .type_name("WHAT")
       .one_of({"auto", "off", "ngram", "draft", "eagle", "mtp"})
       .group(kChangesSpeed);
@@ -21,7 +22,9 @@ void add_guess_flags(Command& command, GuessFlags& flags) {
       .check(in_range(1, 63))
       .show_default()
       .group(kChangesSpeed);
-  command.option("--model-draft", flags.draft, "Guess by this smaller model, named as for -m, or by an EAGLE-3 head")
+  command
+      .option("--model-draft", flags.draft,
+              "Guess by this smaller model, named as for -m, or by an EAGLE-3 head")
       .type_name("PATH")
       .check(not_empty())
       .group(kChangesSpeed);

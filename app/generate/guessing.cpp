@@ -117,8 +117,8 @@ RunOptions Guessing::beside_draft(RunOptions options, const Device& device) {
       return bounded;
     }
   }
-  go_on_without(concat(head_ ? draft_name() : printable(draft_->path.string()), " needs ", size_text(taken(draft)),
-                       ", for which there is no room beside the model",
+  go_on_without(concat(head_ ? draft_name() : printable(draft_->path.string()), " needs ",
+                       size_text(taken(draft)), ", for which there is no room beside the model",
                        device.cuda ? "; --device-draft cpu has it on the CPU" : ""));
   return options;
 }

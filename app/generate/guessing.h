@@ -57,9 +57,9 @@ class Guessing {
 
   const GuessFlags& flags_;
   const OpenedModel& model_;
-  Model tapped_;  // the model as it is loaded: with what the head reads
-  std::optional<OpenedModel> draft_;  // the draft model, or the head; not set: there is none
-  std::optional<OpenedHead> head_;    // set: draft_ is this head
+  Model tapped_;                          // the model as it is loaded: with what the head reads
+  std::optional<OpenedModel> draft_;      // the draft model, or the head; not set: there is none
+  std::optional<OpenedHead> head_;        // set: draft_ is this head
   std::unique_ptr<Tokenizer> tokenizer_;  // a draft model's
   Device draft_device_;
   int64_t shared_bytes_ = 0;  // of the device that both models use; 0: each has its own

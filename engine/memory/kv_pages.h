@@ -108,7 +108,11 @@ class Sequence {
 
   // Keeps the present state for truncate(). If no slot is free, it takes the place of the oldest
   // checkpoint; without one, nothing is kept. Models without recurrent states need none.
-  enum class Kept : uint8_t { No, Now, Already };  // Already: there was a checkpoint, or none needed
+  enum class Kept : uint8_t {
+    No,
+    Now,
+    Already
+  };  // Already: there was a checkpoint, or none needed
   Kept checkpoint();
   // Drops the checkpoint of this length, if there is one.
   void forget(int64_t length);

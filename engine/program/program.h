@@ -196,8 +196,9 @@ struct Logits {
   bool is_part() const { return of > 0; }
 };
 
-using Op = std::variant<Embed, Given, Norm, HeadNorm, Linear, Delta, Rope, Attention, HeadPart, CausalConv,
-                        DeltaNet, GatedAct, Activate, RowGate, Experts, Add, AllReduce, Logits>;
+using Op =
+    std::variant<Embed, Given, Norm, HeadNorm, Linear, Delta, Rope, Attention, HeadPart, CausalConv,
+                 DeltaNet, GatedAct, Activate, RowGate, Experts, Add, AllReduce, Logits>;
 
 struct ActSpec {
   std::string name;
@@ -269,10 +270,10 @@ struct Program {
   // Chooses the frequencies of every rope. An executor calls it once, when it knows its context.
   void bind_context(int64_t context);
   const Logits& logits() const { return std::get<Logits>(ops.back()); }
-  int64_t vocab() const;         // logits of a row, all ranks' together
-  int64_t tokens() const;        // a step's tokens are numbers below this
-  int64_t given_cols() const;    // numbers that each row of a step is given; 0: none
-  ActId stream() const;          // the residual stream, which the first op writes
+  int64_t vocab() const;       // logits of a row, all ranks' together
+  int64_t tokens() const;      // a step's tokens are numbers below this
+  int64_t given_cols() const;  // numbers that each row of a step is given; 0: none
+  ActId stream() const;        // the residual stream, which the first op writes
   ActId features(Features kind) const;
   int64_t state_floats() const;  // all states of a sequence; 0: the model has none
   // The bytes that a decode step of so many sequences reads: a row of the embedding for each, and

@@ -58,9 +58,9 @@ void HeadProposer::compute(std::span<const int32_t> tokens, int64_t count, Want 
       given_.insert(given_.end(), at, at + static_cast<std::ptrdiff_t>(model_cols_));
     }
     const int64_t next = origin_ + sequence_.length() + 1;  // each row reads the following token
-    const SeqRows part = {
-        &sequence_, tokens.subspan(static_cast<size_t>(next), static_cast<size_t>(rows)),
-        count == rows ? want : Want::Nothing, given_};
+    const SeqRows part = {&sequence_,
+                          tokens.subspan(static_cast<size_t>(next), static_cast<size_t>(rows)),
+                          count == rows ? want : Want::Nothing, given_};
     head_->run({&part, 1});
     last_row_ = rows - 1;
     waiting_.erase(waiting_.begin(), taken);

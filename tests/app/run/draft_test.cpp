@@ -104,10 +104,18 @@ TEST_CASE("a draft model that cannot guess is left out, and a line says why") {
   const std::string unknown = temp.write("unknown.gguf", w.file()).string();
   check_goes_on({"-md", unknown}, "the architecture 'nosuch' is not supported");
   check_goes_on({"-md", recurrent}, "recurrent.gguf has recurrent layers");
-  check_goes_on({"-m", recurrent, "-md", demo()}, "recurrent.gguf has recurrent layers");
   check_goes_on({"--vram", "12M", "-md", demo()}, "for which there is no room beside the model");
   check_goes_on({"--regex", "[a-z ]{20}", "-md", demo()}, "follows a schema, regex or grammar");
   check_goes_on({"-md", demo(), "--device-draft", "cuda"}, "cuda");  // GPUs are hidden
+}
+
+TEST_CASE("a draft model guesses for a model with recurrent layers") {
+  const TempFolder temp;
+  const std::string recurrent = temp.write("recurrent.gguf", RecurrentGguf().file()).string();
+  const Json plain = report(recurrent, {"--temp", "0"});
+  const Json guessed = report(recurrent, {"--temp", "0", "-md", demo()});
+  CHECK(guessed["ids"] == plain["ids"]);
+  CHECK(guessed["guesses"]["steps"].get<int>() > 0);
 }
 
 TEST_CASE("a model leaves room for its draft model within --vram") {
