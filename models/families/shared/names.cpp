@@ -22,10 +22,10 @@ constexpr NamePart kParts[] = {
     {".mlp.down_proj", "ffn_down"},
     {".post_attention_layernorm", "ffn_norm"},
     // Of a layer that predicts a further token (models/heads).
-    {".enorm", "nextn.enorm"},
-    {".hnorm", "nextn.hnorm"},
-    {".eh_proj", "nextn.eh_proj"},
-    {".shared_head.norm", "nextn.shared_head_norm"},
+    {".enorm.weight", "nextn.enorm.weight"},
+    {".hnorm.weight", "nextn.hnorm.weight"},
+    {".eh_proj.weight", "nextn.eh_proj.weight"},
+    {".shared_head.norm.weight", "nextn.shared_head_norm.weight"},
 };
 
 // Removes a number from the front and returns it; -1: there is none.
