@@ -18,7 +18,7 @@ void add_file_flags(Command& command, BatchFlags& flags) {
       .group(kJobFiles);
   command
       .flag("--dry-run", flags.dry_run,
-            "Check all lines, count tokens, estimate time, memory and GPU hours; compute nothing")
+            "Check all, estimate time, memory and GPU hours; compute nothing")
       .group(kJobFiles);
 }
 

@@ -203,7 +203,7 @@ void add_embed_flags(Command& command, EmbedFlags& flags, const std::string& gro
             flags.prefix = text;
             flags.has_prefix = true;
           },
-          "Put this text before texts; default: the model's default prompt, if it has one")
+          "Put this text before texts [the model's default prompt, if any]")
       .type_name("TEXT")
       .excludes(name)
       .group(group);

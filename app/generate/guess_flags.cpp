@@ -11,9 +11,8 @@ void add_guess_flags(Command& command, GuessFlags& flags) {
   command
       .option(
           "--spec", flags.by,
-          "Guess several tokens and check them in one step: ngram, what followed the same "
-          "ones before; draft or eagle, by -md; mtp, by a layer of the model's files; auto, all "
-          "[off; with -md: draft]")
+          "Guess and check tokens: by ngram (repeated text), draft or eagle (-md), mtp (a layer "
+          "of the model), auto (all) [off; with -md: draft]")
       .type_name("WHAT")
       .one_of({"auto", "off", "ngram", "draft", "eagle", "mtp"})
       .group(kChangesSpeed);
