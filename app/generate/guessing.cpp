@@ -172,9 +172,8 @@ void Guessing::start(Session& session, const Tokenizer& tokenizer) {
   Proposers proposers;
   if (flags_.by_ngram()) proposers.push_back(std::make_unique<NgramProposer>());
   if (executor_ && head_) {
-    proposers.push_back(std::make_unique<HeadProposer>(
-        std::move(executor_),
-        HeadKind{head_->reads, head_->gives, head_->both, std::move(head_->tokens)}));
+    proposers.push_back(
+        std::make_unique<HeadProposer>(std::move(executor_), std::move(head_->kind)));
   } else if (executor_) {
     std::unique_ptr<Translation> translation;
     if (!same_tokens(tokenizer, *tokenizer_)) {

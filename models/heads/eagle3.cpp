@@ -2,6 +2,7 @@
 // made as wide as one by the matrix "fc", beside the embedding of the token that follows. Its
 // attention reads both norms side by side. It may know a part of the vocabulary alone: d2t says how
 // far each of its tokens is from the model's.
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -136,18 +137,18 @@ std::vector<int32_t> head_tokens(const SafetensorsFile& file, int64_t head_vocab
 std::vector<int> tapped_layers(const HfConfig& file, int layers) {
   constexpr const char* kKey = "eagle_aux_hidden_state_layer_ids";
   const HfConfig config = file.has("eagle_config") ? file.object("eagle_config") : file;
-  std::vector<int> taps;
-  if (config.has(kKey)) {  // the layers behind which it reads
-    for (const int64_t layer : config.integers(kKey)) taps.push_back(static_cast<int>(layer) + 1);
-  } else {
-    taps = {2, layers / 2, layers - 3};
+  std::vector<int64_t> taps = {2, layers / 2, layers - 3};
+  if (config.has(kKey)) {
+    taps = config.integers(kKey);
+    // The file names the layers behind which the head reads.
+    for (int64_t& layer : taps) layer = std::clamp<int64_t>(layer, -1, 1 << 20) + 1;
   }
-  for (const int layer : taps) {
+  for (const int64_t layer : taps) {
     if (layer > 0 && layer < layers && taps.size() == kTaps) continue;
     fail(Exit::Model, config.where(), ": the head reads the stream before layer ", layer,
          ", expected three layers between 1 and ", layers - 1, " of the model");
   }
-  return taps;
+  return {taps.begin(), taps.end()};
 }
 
 }  // namespace
@@ -183,8 +184,8 @@ OpenedHead open_eagle3(const fs::path& folder, const OpenedModel& model) {
     fail(Exit::Model, fc->file, ": tensor 'fc.weight' has ", fc->view.cols, " columns, expected ",
          kTaps * of.dim, " for a model of width ", of.dim, "; the head belongs to another model");
   }
-  OpenedHead result = {{}, Features::Taps, Features::Stream, true};
-  result.tokens = head_tokens(*head, head_vocab, of.vocab);
+  OpenedHead result = {{}, {.reads = Features::Taps, .gives = Features::Stream, .both = true}};
+  result.kind.tokens = head_tokens(*head, head_vocab, of.vocab);
   result.taps = tapped_layers(file, of.layers);
   const bool before = file.boolean_or("norm_before_residual", false);
   result.opened.model = {c, std::make_shared<HeadWeights>(head, tensors_of_layer(model, -1)),

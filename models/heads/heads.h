@@ -3,22 +3,18 @@
 // are published by themselves (EAGLE-3).
 #pragma once
 
-#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <vector>
 
-#include "engine/program/program.h"
+#include "engine/speculate/head.h"
 #include "models/open.h"
 
 namespace skald {
 
 struct OpenedHead {
   OpenedModel opened;  // its Program has Given ops
-  Features reads = Features::Normed;
-  Features gives = Features::Normed;
-  bool both = false;                 // HeadKind::both
-  std::vector<int32_t> tokens = {};  // HeadKind::tokens
+  HeadKind kind;
   // Model::taps of the model whose tokens are guessed.
   std::vector<int> taps = {};
 };

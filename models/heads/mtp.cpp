@@ -64,7 +64,8 @@ std::optional<OpenedHead> open_mtp(const OpenedModel& model) {
                   tensors_of_layer(model, model.model.config.layers), build};
   if (!opened.model.weights->find(tensor(model.model.config.layers, "eh_proj"))) return {};
   opened.model.program();  // finds missing tensors and wrong shapes now
-  return OpenedHead{std::move(opened), *family.predictor_reads, *family.predictor_reads};
+  return OpenedHead{std::move(opened),
+                    {.reads = *family.predictor_reads, .gives = *family.predictor_reads}};
 }
 
 }  // namespace skald

@@ -21,7 +21,7 @@ constexpr NamePart kParts[] = {
     {".mlp.gate_up_proj", "ffn_up"},
     {".mlp.down_proj", "ffn_down"},
     {".post_attention_layernorm", "ffn_norm"},
-    // Of a layer that predicts a further token (models/heads).
+    // The next parts belong to a layer that predicts a further token (models/heads).
     {".enorm.weight", "nextn.enorm.weight"},
     {".hnorm.weight", "nextn.hnorm.weight"},
     {".eh_proj.weight", "nextn.eh_proj.weight"},

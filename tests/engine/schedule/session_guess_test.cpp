@@ -205,14 +205,18 @@ Tokens recurrent_tokens(int count, uint64_t seed) {
   return tokens;
 }
 
-TEST_CASE("guesses change no token of a model with recurrent states") {
+std::unique_ptr<Executor> recurrent_executor(int checkpoints) {
   const TempFolder temp;
   const OpenedModel opened = open_model(temp.write("recurrent.gguf", RecurrentGguf().file()));
   RunOptions options;
   options.threads = 1;
   options.context = 160;
-  options.checkpoints = kSessionCheckpoints + kGuessCheckpoints;
-  const auto executor = cpu::make_executor(opened.model, options);
+  options.checkpoints = checkpoints;
+  return cpu::make_executor(opened.model, options);
+}
+
+TEST_CASE("guesses change no token of a model with recurrent states") {
+  const auto executor = recurrent_executor(kSessionCheckpoints + kGuessCheckpoints);
   const Tokens prompt = recurrent_tokens(9, 1), more = recurrent_tokens(5, 2);
   const auto talk = [&](Session& session) {
     session.feed(prompt);
@@ -246,12 +250,7 @@ TEST_CASE("guesses change no token of a model with recurrent states") {
 
 // Without a slot for the state, nothing can be taken back, so nothing is guessed.
 TEST_CASE("a recurrent state that cannot be kept has no guesses") {
-  const TempFolder temp;
-  const OpenedModel opened = open_model(temp.write("recurrent.gguf", RecurrentGguf().file()));
-  RunOptions options;
-  options.threads = 1;
-  options.context = 128;
-  const auto executor = cpu::make_executor(opened.model, options);
+  const auto executor = recurrent_executor(0);
   const auto text = [&](std::unique_ptr<Guesser> guesses) {
     Session session(*executor, params_of(0, false));
     if (guesses) session.guess(std::move(guesses));

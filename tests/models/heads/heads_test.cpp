@@ -183,7 +183,7 @@ void compare(const OpenedHead& head, const std::function<Expected()>& begin) {
             }
           }
         };
-        same(executor->features(head.gives, static_cast<int64_t>(row), 1), features);
+        same(executor->features(head.kind.gives, static_cast<int64_t>(row), 1), features);
         same(executor->logits(static_cast<int64_t>(row)), logits);
       }
     }
@@ -196,7 +196,7 @@ TEST_CASE("the layer that predicts a token computes what its equations say") {
   CHECK(model.model.config.layers == RecurrentGguf::kLayers);
   const auto head = open_mtp(model);
   REQUIRE(head);
-  CHECK(head->reads == Features::Normed);
+  CHECK(head->kind.reads == Features::Normed);
   compare(*head, [&]() -> Expected {
     const auto r = std::make_shared<Reference>(head->opened, "blk.3.");
     return [r](int32_t token, const Vector& given) {
@@ -228,8 +228,8 @@ TEST_CASE("an EAGLE-3 head computes what its equations say") {
     CHECK(is_eagle3(temp.path() / "head"));
     const OpenedHead head = open_eagle3(temp.path() / "head", model);
     CHECK(head.taps == std::vector<int>{2, 4, 5});
-    REQUIRE(head.tokens.size() == 100);
-    CHECK(head.tokens[7] == Eagle3Folder::token_of(7));
+    REQUIRE(head.kind.tokens.size() == 100);
+    CHECK(head.kind.tokens[7] == Eagle3Folder::token_of(7));
     compare(head, [&]() -> Expected {
       const auto r = std::make_shared<Reference>(head.opened, "blk.0.");
       return [r, before](int32_t token, const Vector& given) {
@@ -261,6 +261,7 @@ TEST_CASE("broken EAGLE-3 heads are errors that say what is wrong") {
   CHECK(has(error({.offsets = false}), "tensor 'd2t' is missing"));
   const std::string ids = R"(, "eagle_aux_hidden_state_layer_ids": )";
   CHECK(has(error({.more_keys = ids + "[1, 3, 9]"}), "before layer 10"));
+  CHECK(has(error({.more_keys = ids + "[1, 3, 2147483647]"}), "before layer 1048577"));
   CHECK(has(error({.more_keys = ids + "[1, 3]"}), "expected three layers"));
 }
 
