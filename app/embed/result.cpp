@@ -101,7 +101,7 @@ std::vector<float> vector_of_base64(const std::string& text) {
   }
   if (bytes.size() % sizeof(float) != 0) return {};
   std::vector<float> vector(bytes.size() / sizeof(float));
-  std::memcpy(vector.data(), bytes.data(), bytes.size());
+  if (!vector.empty()) std::memcpy(vector.data(), bytes.data(), bytes.size()); // an empty vector's pointer is null
   return vector;
 }
 
