@@ -134,9 +134,6 @@ void Guessing::load_draft(const RunOptions& options, const Executor& model) {
 
 std::unique_ptr<Executor> Guessing::load(const RunOptions& options, const Device& asked) {
   const Device device = choose_device(asked, model_.model, options);
-  if (head_ && (device.cuda || flags_.draft_device.starts_with("cuda"))) {
-    go_on_without("it guesses on the CPU alone so far, for a model on the CPU");
-  }
   RunOptions own = options;
   if (draft_ || flags_.by_ngram()) own.checkpoints += kGuessCheckpoints;
   // An error about the draft model: the command goes on.

@@ -78,8 +78,10 @@ class LoadedModel {
   void load(LoadedOp& op, const RowGate& gate, Stream stream);
   void load(LoadedOp& op, const SumOfNorms& sum, Stream stream);
   void load(LoadedOp& op, const FusedExchange& exchange, Stream stream);
+  void load(LoadedOp&, const Given&, Stream) {}
   void load(LoadedOp&, const GatedAct&, Stream) {}
   void load(LoadedOp&, const GatedPart&, Stream) {}
+  void load(LoadedOp&, const HeadPart&, Stream) {}
   LoadedStack load(const ExpertStack& stack, int count, Stream stream);
   const float* experts_bias(const ExpertStack& stack, int count, Stream stream);
   const float* norm_weight(WeightId id, Stream stream);

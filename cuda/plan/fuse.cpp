@@ -22,7 +22,7 @@ Fused Fuser::run() {
     } else if (!qkv_attention() && !reading_attention() && !delta_net() && !short_conv() &&
                !routed_experts() && !experts_beside() && !layer_embeddings() &&
                !layer_embedding() && !linear_group() && !exchange() && !own_norm() && !row_gate() &&
-               !gated_act()) {
+               !gated_act() && !given() && !part()) {
       fail(Exit::Failed, "CUDA has no kernel for op ", at_, ", ", op_name(ops_[at_]),
            ", where it stands in this model; use --device cpu");
     }
@@ -173,6 +173,22 @@ bool Fuser::gated_act() {
   return true;
 }
 
+bool Fuser::given() {
+  const auto* given = get<Given>(at_);
+  if (!given) return false;
+  emit(*given, 1);
+  return true;
+}
+
+bool Fuser::part() {
+  const auto* part = get<HeadPart>(at_);
+  if (!part || part->heads != 1 || part->out == hidden_ || part->in == layer_embeddings_) {
+    return false;
+  }
+  emit(*part, 1);
+  return true;
+}
+
 bool Fuser::linear_group() {
   const Norm* norm = stream_norm(at_);
   const size_t first = at_ + (norm ? 1 : 0);
@@ -229,7 +245,12 @@ bool Fuser::linear_group() {
     if (post_norm) fused.post_norm = *post_norm;
     last = sum;
   }
-  const bool into_stream = fused.out == hidden_ && fused.epilogue != Epilogue::AddTo;
+  if (fused.out == hidden_ && fused.epilogue == Epilogue::Store) {
+    // The residual stream cannot be read and written at once: a norm of it is an op of its own.
+    if (norm || linear->in == hidden_ || fused.activates) return false;
+    fused.epilogue = Epilogue::Floats;
+  }
+  const bool into_stream = fused.out == hidden_ && fused.epilogue == Epilogue::Gated;
   if (into_stream || !absorbs(at_, last, fused.out)) return false;
   take_input(norm, linear->in, fused);
   emit(std::move(fused), last + 1 - at_);

@@ -15,8 +15,8 @@
 namespace skald::cuda {
 
 // [norm], one product with the rows of all parts, epilogue. Only AddTo may have a post_norm: it
-// norms the product before the addition. Floats writes a float32 buffer other than the residual
-// stream.
+// norms the product before the addition. Floats writes a float32 buffer: the residual stream, or
+// another one.
 struct FusedLinear {
   std::optional<Norm> norm;
   ActId in;  // input of the norm, or of the product if there is no norm
@@ -137,10 +137,12 @@ struct FusedShortConv {
 
 // Norm: a norm of the residual stream that several ops read. It writes its buffer in the
 // activations' type, or the residual stream itself in float32. GatedAct: gates a buffer in place.
-// Embed: into a float32 buffer, the first one into the residual stream.
+// Embed: into a float32 buffer, the first one into the residual stream. Given: into the residual
+// stream, or into a buffer of the activations' type. HeadPart: of rows that are one head, which
+// keep their type.
 struct FusedOp {
-  std::variant<Embed, Norm, FusedLinear, FusedAttention, FusedExperts, FusedDelta, FusedShortConv,
-               RowGate, GatedAct, SumOfNorms, GatedPart, FusedExchange>
+  std::variant<Embed, Given, Norm, FusedLinear, FusedAttention, FusedExperts, FusedDelta,
+               FusedShortConv, RowGate, GatedAct, SumOfNorms, GatedPart, HeadPart, FusedExchange>
       op;
   size_t last;  // index of the last op of the Program that this op does
 };

@@ -36,6 +36,7 @@ DType activation_type(const Program& program) {
     const Weight& weight = program.weights[i];
     if (weight.view.rows == 1 || floats.contains(static_cast<WeightId>(i))) continue;
     if (type.value_or(weight.view.type) != weight.view.type) {
+      if (program.given_cols() > 0) return DType::BF16;  // a head with its model's embedding
       fail(Exit::Failed, "CUDA has no kernels for a model that mixes ", name(*type), " and ",
            name(weight.view.type), " matrices, as '", weight.name, "' does; use --device cpu");
     }
@@ -51,7 +52,7 @@ std::vector<WeightId> weights_of(const FusedOp& op) {
     return norm ? Ids{norm->weight, norm->bias} : Ids{};
   };
   return std::visit(
-      Overloaded{[](const Embed& o) { return Ids{o.weight}; },
+      Overloaded{[](const Embed& o) { return Ids{o.weight}; }, [](const Given&) { return Ids(); },
                  [](const Norm& o) {
                    return Ids{o.weight, o.bias};
                  },
@@ -83,6 +84,7 @@ std::vector<WeightId> weights_of(const FusedOp& op) {
                    return Ids{o.norm, o.a_norm, o.b_norm};
                  },
                  [](const GatedAct&) { return Ids(); }, [](const GatedPart&) { return Ids(); },
+                 [](const HeadPart&) { return Ids(); },
                  [&](const FusedExchange& o) { return norm_ids(o.norm); }},
       op.op);
 }
@@ -128,9 +130,13 @@ int64_t FusedProgram::cols(ActId id) const {
   return most;
 }
 
-int64_t FusedProgram::row_bytes(ActId id) const {
+DType FusedProgram::type_of(ActId id) const {
   const bool is_float = std::find(floats.begin(), floats.end(), id) != floats.end();
-  return cols(id) * (id == hidden || is_float ? 4 : element);
+  return id == hidden || is_float ? DType::F32 : type;
+}
+
+int64_t FusedProgram::row_bytes(ActId id) const {
+  return cols(id) * (type_of(id) == DType::F32 ? 4 : element);
 }
 
 size_t FusedProgram::spec_index(const AttentionSpec& spec) const {
@@ -216,6 +222,12 @@ std::optional<ActId> FusedProgram::float_result(const FusedOp& op) const {
   if (const auto* o = std::get_if<Norm>(&op.op)) {  // in place, between two runs of the layers
     return o->out == hidden ? std::optional(o->out) : std::nullopt;
   }
+  if (const auto* o = std::get_if<Given>(&op.op)) {
+    return o->out == hidden ? std::optional(o->out) : std::nullopt;
+  }
+  if (const auto* o = std::get_if<HeadPart>(&op.op)) {
+    return o->in == hidden ? std::optional(o->out) : std::nullopt;
+  }
   const auto* linear = std::get_if<FusedLinear>(&op.op);
   const auto* experts = std::get_if<FusedExperts>(&op.op);
   if (experts) return experts->out;
@@ -276,6 +288,14 @@ FusedProgram fuse_program(Program program) {
     check_growth(attention->spec, pairs);
     if (fused.spec_index(attention->spec) == fused.specs.size()) {
       fused.specs.push_back(attention->spec);
+    }
+  }
+  for (const FusedOp& op : fused.ops) {
+    const auto* part = std::get_if<HeadPart>(&op.op);
+    if (part && fused.type_of(part->in) != fused.type_of(part->out) &&
+        fused.type_of(part->out) == DType::F32) {
+      fail(Exit::Failed, "CUDA has no kernel for op ", op.last,
+           ", a part of 16-bit rows beside parts of float32 rows; use --device cpu");
     }
   }
   return fused;

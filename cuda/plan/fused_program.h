@@ -46,6 +46,7 @@ struct FusedProgram {
   const FusedLinear& head() const { return std::get<FusedLinear>(ops.back().op); }
   size_t buffers() const { return program.acts.size() + 3; }  // ActIds count up to here
   int64_t cols(ActId id) const;
+  DType type_of(ActId id) const;  // of the buffer's numbers: F32, or `type`
   int64_t row_bytes(ActId id) const;
   size_t spec_index(const AttentionSpec& spec) const;
 

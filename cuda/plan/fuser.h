@@ -63,6 +63,8 @@ class Fuser {
   bool exchange();   // all_reduce, [[norm], add]
   bool row_gate();   // both buffers have the activations' type
   bool gated_act();  // gates one of its inputs in place
+  bool given();
+  bool part();  // copies columns of whole rows
 
   // In fuse_attention.cpp.
 

@@ -107,6 +107,8 @@ class Lister {
         kAnyRows);
   }
 
+  void list(const Given& op) { add("", concat("[", fused_.cols(op.out), "]"), prompts_, kAnyRows); }
+
   void list(const Norm& op) {
     add(weights_text({op.weight}), concat("[", fused_.cols(op.in), "]"), prompts_, kAnyRows);
   }
@@ -122,6 +124,8 @@ class Lister {
   void list(const GatedPart& op) {
     add("", concat("[", fused_.cols(op.out), "]"), prompts_, kAnyRows);
   }
+
+  void list(const HeadPart& op) { add("", concat("[", op.cols, "]"), prompts_, kAnyRows); }
 
   void list(const SumOfNorms& op) {
     add(weights_text({op.a_norm, op.b_norm, op.norm}), concat("[", fused_.cols(op.out), "]"),
@@ -196,6 +200,8 @@ class Lister {
                                  [](const GatedAct&) { return std::string("gated_act"); },
                                  [](const GatedPart&) { return std::string("gated_part"); },
                                  [](const SumOfNorms&) { return std::string("sum_of_norms"); },
+                                 [](const Given&) { return std::string("given"); },
+                                 [](const HeadPart&) { return std::string("part"); },
                                  [](const FusedExchange&) { return std::string("exchange"); }},
                       fused_.ops[entry.op].op);
   }

@@ -65,8 +65,10 @@ OpBytes bytes_of(const FusedProgram& fused, const FusedOp& op) {
                  [&](const SumOfNorms& o) {
                    for (int i = 0; i < 3; ++i) add_floats(fused.cols(o.out));
                  },
+                 [](const Given&) {},
                  [](const GatedAct&) {},
                  [](const GatedPart&) {},
+                 [](const HeadPart&) {},
                  [&](const FusedAttention& o) {
                    if (o.sinks != WeightId::None) add_floats(o.spec.heads);
                    if (!o.norm) return;

@@ -26,6 +26,7 @@ std::string_view edge_name(EdgeKind kind) {
 std::string entry_text(const FusedProgram& fused, const StepEntry& entry) {
   const auto text = Overloaded{
       [](const EmbedEntry&) { return std::string("embed"); },
+      [](const GivenEntry&) { return std::string("copy_part"); },
       [](const ToTypeEntry&) { return std::string("to_type"); },
       [](const NormEntry& norm) {
         return std::string(norm.kind == NormKind::Rms ? "rms_norm" : "layer_norm");
@@ -54,6 +55,7 @@ std::string entry_text(const FusedProgram& fused, const StepEntry& entry) {
       },
       [](const GatedActEntry&) { return std::string("gated_act"); },
       [](const GatedPartEntry&) { return std::string("gated_part"); },
+      [](const PartEntry&) { return std::string("copy_part"); },
       [](const SumOfNormsEntry&) { return std::string("sum_of_norms"); },
       [&](const ExchangeEntry&) {
         const auto& exchange = std::get<FusedExchange>(fused.ops[entry.op].op);

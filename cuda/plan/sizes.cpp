@@ -123,6 +123,9 @@ StepLayout step_layout(const FusedProgram& fused, const SizeOptions& options) {
   }
   step.page_table = step.bytes;
   step.bytes += padded(step.most_sequences * step.pages * 4);
+  step.given = step.bytes;
+  step.given_cols = fused.program.given_cols();
+  step.bytes += padded(options.rows * step.given_cols * 4);
   return step;
 }
 

@@ -44,14 +44,16 @@ struct SizeOptions {
 // The size of an allocation or of a part of one: device buffers begin at multiples of 256 bytes.
 inline int64_t padded(int64_t bytes) { return (bytes + 255) / 256 * 256; }
 
-// Offsets in bytes of a step's lists in their buffer. The page table is last, so that one copy can
-// end after the pages of the step's sequences.
+// Offsets in bytes of a step's lists in their buffer. The page table is the last list, so that one
+// copy can end after the pages of the step's sequences. Behind it are the rows that a step is
+// given.
 struct StepLayout {
   int64_t tokens = 0, positions = 0, sequences = 0, wanted = 0;  // room for all rows
   int64_t begins = 0, slots = 0;  // room for all sequences, and for one more
   std::vector<int64_t> tiles;     // one for each attention spec
   int64_t page_table = 0;         // [most_sequences, pages]
   int64_t pages = 0, most_sequences = 0;
+  int64_t given = 0, given_cols = 0;  // [rows, given_cols], float: SeqRows::given
   int64_t bytes = 0;
 };
 

@@ -125,6 +125,11 @@ void StepPlanner::add(const Embed& embed) {
   emit(EmbedEntry{tiles, embed.scale}, kind_.after_pick && setting_.dependent);
 }
 
+void StepPlanner::add(const Given& given) {
+  if (given.out == fused_.hidden) norms_known_ = false;
+  emit(GivenEntry(), dependent_);
+}
+
 void StepPlanner::add(const Norm& norm) {
   BufferName in;
   in.act = norm.in;
@@ -136,6 +141,8 @@ void StepPlanner::add(const RowGate&) { emit(RowGateEntry(), dependent_); }
 void StepPlanner::add(const GatedAct&) { emit(GatedActEntry(), dependent_); }
 
 void StepPlanner::add(const GatedPart&) { emit(GatedPartEntry(), dependent_); }
+
+void StepPlanner::add(const HeadPart&) { emit(PartEntry(), dependent_); }
 
 void StepPlanner::add(const SumOfNorms&) { emit(SumOfNormsEntry(), dependent_); }
 

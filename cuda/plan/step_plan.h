@@ -87,6 +87,8 @@ struct EmbedEntry {
   bool tiles;  // the matrix is in tiles of a block format
   float scale;
 };
+// out = the rows that the step is given, in the buffer's type
+struct GivenEntry {};
 // out = hidden, in the activations' type
 struct ToTypeEntry {
   ActId out;
@@ -169,6 +171,8 @@ struct ShortConvEntry {
 // Gates a buffer in place: GatedAct.
 struct GatedActEntry {};
 struct GatedPartEntry {};
+// Copies columns: HeadPart.
+struct PartEntry {};
 struct SumOfNormsEntry {};
 // all_reduce, and then the norm of a FusedExchange that has one.
 struct ExchangeEntry {};
@@ -197,12 +201,12 @@ struct PlaceRowsEntry {
 struct CombineEntry {};
 
 using EntryKind =
-    std::variant<EmbedEntry, ToTypeEntry, NormEntry, RmsNormEntry, ProductEntry, GateEntry,
-                 BiasEntry, PostNormEntry, CapEntry, GatherEntry, RowGateEntry, QkNormEntry,
-                 RopeAppendEntry, AttentionEntry, DeltaEntry, ShortConvEntry, GatedActEntry,
-                 GatedPartEntry, SumOfNormsEntry, ExchangeEntry, RouteEntry, SortChoicesEntry,
-                 ExpertsEntry, ExpertsGateEntry, PlaceRowsEntry, CombineEntry, CopyEntry,
-                 AwaitEntry, HostEntry, CacheEntry, HostExpertsEntry>;
+    std::variant<EmbedEntry, GivenEntry, ToTypeEntry, NormEntry, RmsNormEntry, ProductEntry,
+                 GateEntry, BiasEntry, PostNormEntry, CapEntry, GatherEntry, RowGateEntry,
+                 QkNormEntry, RopeAppendEntry, AttentionEntry, DeltaEntry, ShortConvEntry,
+                 GatedActEntry, GatedPartEntry, PartEntry, SumOfNormsEntry, ExchangeEntry,
+                 RouteEntry, SortChoicesEntry, ExpertsEntry, ExpertsGateEntry, PlaceRowsEntry,
+                 CombineEntry, CopyEntry, AwaitEntry, HostEntry, CacheEntry, HostExpertsEntry>;
 
 struct StepEntry {
   size_t op;               // index into FusedProgram::ops

@@ -44,6 +44,7 @@ class StepPlanner {
   };
 
   void add(const Embed& embed);
+  void add(const Given& given);
   void add(const Norm& norm);
   void add(const FusedLinear& linear);
   void add(const FusedAttention& attention);
@@ -53,6 +54,7 @@ class StepPlanner {
   void add(const RowGate& gate);
   void add(const GatedAct& gated);
   void add(const GatedPart& gated);
+  void add(const HeadPart& part);
   void add(const SumOfNorms& sum);
   void add(const FusedExchange& exchange);
 

@@ -233,6 +233,8 @@ void StepPlanner::carry(const FusedLinear& op, const ProductChoices& choices, Ra
         choices.all.size() == 1 && next_takes_prepared(op.out)) {
       after_.prepared = range.first;
     }
+  } else if (op.epilogue == Epilogue::Floats && op.out == fused_.hidden) {
+    norms_known_ = false;
   } else if (op.epilogue == Epilogue::AddTo && norms_known_ && choices.all.size() == 1 &&
              choices.all.front().shape.outs % kCarriedCols == 0 && next_takes_carried(op)) {
     after_.carried = range.first;

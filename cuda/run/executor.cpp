@@ -2,7 +2,6 @@
 // captured graph; there is one graph for each number of rows and class of depth. All other steps
 // are launched op by op.
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 #include "cuda/cuda.h"
@@ -18,6 +17,7 @@
 #include "cuda/plan/fused_program.h"
 #include "cuda/plan/plan.h"
 #include "cuda/run/host_ops.h"
+#include "cuda/run/host_rows.h"
 #include "cuda/run/page_copies.h"
 #include "cuda/run/rank.h"
 #include "cuda/run/sampler.h"
@@ -53,10 +53,6 @@ std::vector<DeviceMemory> allocate(const std::vector<int64_t>& sizes) {
   return buffers;
 }
 
-bool dependent_launches(const Switches& switches, const Gpu& gpu) {
-  return switches.dependent_launches && has_dependent_launches(gpu);
-}
-
 const FusedProgram& bound(FusedProgram& fused, int64_t context) {
   fused.program.bind_context(context);
   return fused;
@@ -90,14 +86,14 @@ class CudaExecutor final : public RankExecutor {
         page_copies_({cache_.as<std::byte>(), sizes_.page, states_.as<std::byte>(), state_bytes()},
                      stream_),
         acts_(allocate(sizes_.acts)),
-        rows_(StepLimits{max_rows_, plan_.context, fused_.program.vocab()}),
+        rows_({max_rows_, plan_.context, fused_.program.tokens(), fused_.program.given_cols()}),
         step_(sizes_.step, options.reproducible),
         logits_(sizes_.logits, "logits"),
         host_(make_host_ops(host_parts(), options, stream_)),
         ops_({fused_, sizes_, loaded_, copies_, caches_, host_.get(), step_, acts_, cache_, states_,
               logits_, observer_, exchange_.get()},
-             {gpu_, attention_code_, dependent_launches(switches, gpu_), switches.clusters,
-              options.reproducible,
+             {gpu_, attention_code_, switches.dependent_launches && has_dependent_launches(gpu_),
+              switches.clusters, options.reproducible,
               measure_host(host_parts(), host_.get(), copies_, plan_, switches.cpu_part)},
              stream_),
         wanted_x_(sizes_.wanted, "activations"),
@@ -105,6 +101,7 @@ class CudaExecutor final : public RankExecutor {
         sampler_(fused_.program.vocab(), sizes_.logit_rows, sample_gpu(gpu_.compute_capability)),
         scored_x_(sizes_.scored, "scoring"),
         scorer_(fused_.program.vocab(), max_rows_),
+        host_rows_(ops_, scored_x_, sizes_.logit_rows, stream_),
         spare_(kSpareBytes) {
     plan_.unlocked = loaded_.unlocked_bytes();
     if (!exchange_) return;
@@ -203,11 +200,23 @@ class CudaExecutor final : public RankExecutor {
   std::span<const float> hidden(int64_t row) override {
     check(row >= 0 && row < std::ssize(rows_.wanted),
           "a wanted row's hidden numbers are asked for");
-    if (row < first_hidden_row_ || row >= first_hidden_row_ + hidden_rows_) {
-      spare_.use([&] { fetch_hidden(row); });
-    }
-    const int64_t dim = fused_.cols(fused_.hidden);
-    return {host_hidden_->as<float>() + (row - first_hidden_row_) * dim, static_cast<size_t>(dim)};
+    const auto dim = static_cast<size_t>(fused_.cols(fused_.hidden));
+    const auto at = [&] { return static_cast<size_t>(row - first_hidden_row_) * dim; };
+    if (row < first_hidden_row_ || at() >= hidden_.size()) spare_.use([&] { fetch_hidden(row); });
+    return hidden_.subspan(at(), dim);
+  }
+
+  std::span<const float> features(Features kind, int64_t first, int64_t count) override {
+    check(first >= 0 && count >= 0 && first + count <= rows_.count(),
+          "features of the step's rows");
+    SKALD_CUDA(cudaSetDevice(device_.index));
+    const ActId act = kind == Features::Taps ? fused_.program.features(kind) : fused_.hidden;
+    const int64_t cols = fused_.cols(act);
+    const float* rows = acts_[static_cast<size_t>(act)].as<float>() + first * cols;
+    hidden_ = {};
+    return spare_.use([&] {
+      return host_rows_.bring(rows, {count, cols}, kind == Features::Normed);
+    });
   }
 
   void drop_logits() override {
@@ -270,7 +279,7 @@ class CudaExecutor final : public RankExecutor {
 
   void begin(Step step, const Extension& extension) {
     ++steps_;
-    hidden_rows_ = 0;
+    hidden_ = {};
     for (const Sequence::Copies& copies : extension) page_copies_.enqueue(copies);
     rows_.list(step);
   }
@@ -288,9 +297,9 @@ class CudaExecutor final : public RankExecutor {
     int64_t deepest = 0;
     for (const Sequence* sequence : sequences) deepest = std::max(deepest, sequence->length() + 1);
     const GraphKey kind{rows, decode_depth(deepest)};
-    if (observer_ || !graphs_.captured(kind) || rows > logit_rows() ||
-        !sampler_.picks_at_once(requests) || !have_room(sequences, context()) ||
-        ops_.needs_host({rows, true, kind.depth})) {
+    if (observer_ || fused_.program.given_cols() > 0 || !graphs_.captured(kind) ||
+        rows > logit_rows() || !sampler_.picks_at_once(requests) ||
+        !have_room(sequences, context()) || ops_.needs_host({rows, true, kind.depth})) {
       return false;
     }
     const bool greedy = sampler_.all_greedy(requests);
@@ -376,22 +385,16 @@ class CudaExecutor final : public RankExecutor {
     computed_logits_ = count;
   }
 
-  // Applies the head's norm in float32 to the wanted rows from `row` on and copies them to the
-  // host. In a decode step every row is wanted, and acts_ still has the rows.
+  // The wanted rows from `row` on. In a decode step every row is wanted, and acts_ still has the
+  // rows.
   void fetch_hidden(int64_t row) {
     SKALD_CUDA(cudaSetDevice(device_.index));
     const int64_t dim = fused_.cols(fused_.hidden);
     const auto count = std::min<int64_t>(sizes_.logit_rows, std::ssize(rows_.wanted) - row);
     const DeviceMemory& rows = decode_ ? acts_[static_cast<size_t>(fused_.hidden)] : wanted_x_;
-    hidden_rows_ = 0;
-    if (!host_hidden_) host_hidden_.emplace(sizes_.scored, "hidden rows");
-    ops_.norm_rows(rows.as<float>() + row * dim, scored_x_.as<float>(), static_cast<int>(count));
-    SKALD_CUDA(cudaMemcpyAsync(host_hidden_->as<void>(), scored_x_.as<void>(),
-                               static_cast<size_t>(count * dim) * sizeof(float),
-                               cudaMemcpyDeviceToHost, stream_));
-    SKALD_CUDA(cudaStreamSynchronize(stream_));
+    hidden_ = {};
+    hidden_ = host_rows_.bring(rows.as<float>() + row * dim, {count, dim}, true);
     first_hidden_row_ = row;
-    hidden_rows_ = count;
   }
 
   std::vector<Picked> pick_on_device(std::span<const PickRequest> requests) {
@@ -477,12 +480,12 @@ class CudaExecutor final : public RankExecutor {
 
   DeviceMemory wanted_x_;  // [wanted, dim], float
   PinnedMemory host_logits_;
-  int64_t first_logit_row_ = 0, computed_logits_ = 0;
-  std::optional<PinnedMemory> host_hidden_;  // [logit_rows, dim], float; made by the first hidden()
-  int64_t first_hidden_row_ = 0, hidden_rows_ = 0;
+  int64_t first_logit_row_ = 0, computed_logits_ = 0, first_hidden_row_ = 0;
+  std::span<const float> hidden_;  // the wanted rows from first_hidden_row_ on, in host_rows_
   DeviceSampler sampler_;
   DeviceMemory scored_x_;  // [logit_rows, dim], float: rows to score, or hidden rows
   DeviceScorer scorer_;
+  HostRows host_rows_;
   SpareMemory spare_;
 };
 

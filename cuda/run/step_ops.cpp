@@ -139,6 +139,24 @@ void StepOps::launch(const Step& step, const StepEntry& entry, const EmbedEntry&
   (embed.tiles ? launch_embed_q : launch_embed)(launch, stream_);
 }
 
+void StepOps::launch(const Step& step, const StepEntry& entry, const GivenEntry&) {
+  const auto& given = op<Given>(entry);
+  const int64_t cols = p_.fused.cols(given.out);
+  launch_copy_part(
+      {DType::F32, p_.fused.type_of(given.out), p_.step.given() + given.first, act(given.out),
+       step.rows, cols, p_.sizes.step.given_cols, cols, entry.dependent},
+      stream_);
+}
+
+void StepOps::launch(const Step& step, const StepEntry& entry, const PartEntry&) {
+  const auto& part = op<HeadPart>(entry);
+  const DType in = p_.fused.type_of(part.in), out = p_.fused.type_of(part.out);
+  launch_copy_part({in, out, act<std::byte>(part.in) + row_bytes(in, part.first),
+                    act<std::byte>(part.out) + row_bytes(out, part.to), step.rows, part.cols,
+                    p_.fused.cols(part.in), p_.fused.cols(part.out), entry.dependent},
+                   stream_);
+}
+
 void StepOps::launch(const Step& step, const StepEntry& entry, const ToTypeEntry& to) {
   launch_to_type(p_.fused.type, act<float>(p_.fused.hidden), act(to.out),
                  step.rows * p_.fused.ins(op<FusedLinear>(entry)), stream_);

@@ -85,6 +85,7 @@ class StepOps {
   const StepPlan& plan(const StepKind& kind);
   void run(const Step& step);
   void launch(const Step& step, const StepEntry& entry, const EmbedEntry& embed);
+  void launch(const Step& step, const StepEntry& entry, const GivenEntry& given);
   void launch(const Step& step, const StepEntry& entry, const ToTypeEntry& to);
   void launch(const Step& step, const StepEntry& entry, const NormEntry& norm);
   void launch(const Step& step, const StepEntry& entry, const RmsNormEntry& norm);
@@ -102,6 +103,7 @@ class StepOps {
   void launch(const Step& step, const StepEntry& entry, const ShortConvEntry& conv);
   void launch(const Step& step, const StepEntry& entry, const GatedActEntry& gated);
   void launch(const Step& step, const StepEntry& entry, const GatedPartEntry& gated);
+  void launch(const Step& step, const StepEntry& entry, const PartEntry& part);
   void launch(const Step& step, const StepEntry& entry, const SumOfNormsEntry& sum);
   void launch(const Step& step, const StepEntry& entry, const ExchangeEntry& exchange);
   void launch(const Step& step, const StepEntry& entry, const RouteEntry& route);

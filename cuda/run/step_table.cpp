@@ -39,6 +39,13 @@ void StepBuffer::send_with_tiles(Step step, const StepRows& rows,
   const int64_t bytes = layout_.page_table + static_cast<int64_t>(step.size()) * layout_.pages * 4;
   SKALD_CUDA(cudaMemcpyAsync(device_.as<void>(), host_.as<void>(), static_cast<size_t>(bytes),
                              cudaMemcpyHostToDevice, stream));
+  if (!rows.given.empty()) {
+    const std::span<const float> given(rows.given);
+    std::byte* const host = host_.as<std::byte>() + layout_.given;
+    std::memcpy(host, given.data(), given.size_bytes());
+    SKALD_CUDA(cudaMemcpyAsync(list(layout_.given), host, given.size_bytes(),
+                               cudaMemcpyHostToDevice, stream));
+  }
   SKALD_CUDA(cudaEventRecord(sent_, stream));
 }
 

@@ -1,5 +1,6 @@
-// The lists of one step, in page-locked memory and on the GPU; one copy sends them. Their addresses
-// never change, so that captured graphs stay valid.
+// The lists of one step, in page-locked memory and on the GPU; one copy sends them, and another one
+// sends the rows that a step is given. Their addresses never change, so that captured graphs stay
+// valid.
 #pragma once
 
 #include <vector>
@@ -32,6 +33,8 @@ class StepBuffer {
   NextStep next() const;
   std::span<const NextRow> next_rows(Step step, const StepRows& rows);
   const int32_t* wanted() const { return list(layout_.wanted); }
+  // [rows, StepLayout::given_cols]
+  const float* given() const { return reinterpret_cast<const float*>(list(layout_.given)); }
   const AttentionTile* tiles(size_t spec) const;
   int tile_count(size_t spec) const { return tile_counts_[spec]; }  // 0 after send()
 

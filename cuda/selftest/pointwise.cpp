@@ -143,6 +143,12 @@ void test_pointwise(const selftest::PointwiseCase& c, const selftest::PointwiseD
           {c.type, out.data, weight + c.cols / 2, c.rows, c.cols, 2 * c.cols, data.activation},
           test.stream);
       break;
+    case Pointwise::CopyPart:
+      kernel = "copy_part";
+      launch_copy_part(
+          {DType::F32, c.type, weight + c.cols / 2, out.data, c.rows, c.cols, 2 * c.cols, c.cols},
+          test.stream);
+      break;
     case Pointwise::ScaledAdd:
       break;
   }

@@ -47,7 +47,12 @@ void Session::run(std::span<const int32_t> tokens, Want want) {
 // `first` on are those of the rows.
 void Session::show(int64_t first, int64_t rows) {
   const std::optional<Features> kind = guesser_ ? guesser_->features() : std::nullopt;
-  if (kind) guesser_->computed(tokens_, first, executor_->features(*kind, 0, rows));
+  if (!kind) return;
+  try {
+    guesser_->computed(tokens_, first, executor_->features(*kind, 0, rows));
+  } catch (const Error& error) {  // no memory for the rows; the text needs none of them
+    guesser_->failed(error.what());
+  }
 }
 
 // Drops the token of the step that was started early. New tokens are then computed in the same

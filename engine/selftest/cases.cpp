@@ -320,7 +320,7 @@ std::vector<PointwiseCase> pointwise_cases(Extent extent) {
        {Pointwise::Embed, Pointwise::Norm, Pointwise::Gate, Pointwise::AddBias, Pointwise::Gather,
         Pointwise::ScaledEmbed, Pointwise::ScaledAdd, Pointwise::Cap, Pointwise::PostNorm,
         Pointwise::QkNorm, Pointwise::LayerNorm, Pointwise::BiasedLayerNorm, Pointwise::RowGate,
-        Pointwise::SumOfNorms, Pointwise::GatedPart}) {
+        Pointwise::SumOfNorms, Pointwise::GatedPart, Pointwise::CopyPart}) {
     const bool floats = op == Pointwise::Gather || op == Pointwise::ScaledAdd ||
                         op == Pointwise::Cap || op == Pointwise::SumOfNorms;
     for (DType type : kTypes) {
@@ -377,9 +377,9 @@ std::string label(const AttentionCase& c) {
 
 std::string label(const PointwiseCase& c) {
   constexpr const char* kNames[] = {
-      "embed",      "norm",         "gate",      "add_bias", "gather",     "scaled embed",
-      "scaled add", "cap",          "post norm", "qk norm",  "layer norm", "layer norm with bias",
-      "row gate",   "sum of norms", "gated part"};
+      "embed",      "norm",         "gate",       "add_bias", "gather",     "scaled embed",
+      "scaled add", "cap",          "post norm",  "qk norm",  "layer norm", "layer norm with bias",
+      "row gate",   "sum of norms", "gated part", "copy part"};
   return concat(name(c.type), " ", kNames[static_cast<size_t>(c.op)], ", ", c.rows, " rows of ",
                 c.cols);
 }

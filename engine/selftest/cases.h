@@ -82,6 +82,7 @@ enum class Pointwise : uint8_t {
   RowGate,     // in place, each row by its own factor
   SumOfNorms,  // scales, and adds the scaled norm of the sum of two norms
   GatedPart,   // in place, by a part of wider rows
+  CopyPart,    // of wider float32 rows
 };
 
 struct PointwiseCase {

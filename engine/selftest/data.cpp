@@ -359,7 +359,8 @@ PointwiseData make_data(const PointwiseCase& c, uint64_t seed) {
   const int64_t in_rows = picks ? PointwiseData::kVocab : c.rows;
   const bool biased = c.op == Pointwise::BiasedLayerNorm;
   const bool layer = c.op == Pointwise::LayerNorm || biased;
-  const bool two = c.op == Pointwise::SumOfNorms, part = c.op == Pointwise::GatedPart;
+  const bool two = c.op == Pointwise::SumOfNorms;
+  const bool part = c.op == Pointwise::GatedPart || c.op == Pointwise::CopyPart;
   const bool floats = c.op == Pointwise::Norm || c.op == Pointwise::PostNorm || layer || two;
   const DType in_type = floats ? DType::F32 : c.type;
   data.in = random.normals(in_rows * c.cols * (gate || two ? 2 : 1), in_type);
@@ -424,6 +425,8 @@ PointwiseData make_data(const PointwiseCase& c, uint64_t seed) {
           case Pointwise::GatedPart:
             return activate(double{data.in[at]}, data.activation) *
                    data.weight[r * 2 * cols + cols / 2 + i];
+          case Pointwise::CopyPart:
+            return data.weight[r * 2 * cols + cols / 2 + i];
           case Pointwise::RowGate:
             return data.in[at] / (1 + std::exp(-dot));
           case Pointwise::AddBias:

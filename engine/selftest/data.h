@@ -65,8 +65,8 @@ struct PointwiseData {
   // Embed, Gather: [kVocab, cols]; Gate: [rows, 2 cols]; SumOfNorms: [2, rows, cols]
   std::vector<float> in;
   // [cols] for norms and AddBias; [2 cols] for Gate's bias; [rows, cols] for ScaledAdd's addend.
-  // SumOfNorms: [3, cols], the last ones for the sum. GatedPart: [rows, 2 cols], what is gated; its
-  // part begins at column cols / 2.
+  // SumOfNorms: [3, cols], the last ones for the sum. GatedPart, CopyPart: [rows, 2 cols], what is
+  // gated or copied; its part begins at column cols / 2.
   std::vector<float> weight;
   std::vector<float> residual;  // PostNorm, SumOfNorms: [rows, cols] before the addition
   std::vector<float> bias;      // BiasedLayerNorm: [cols]

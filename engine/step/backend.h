@@ -151,7 +151,7 @@ class Executor {
   virtual std::span<const float> hidden(int64_t row) = 0;
   // What a guessing head reads of the last step: `count` rows from `first` on, wanted or not, in
   // the step's order and in float32. [count, cols of Program::features(kind)], valid until the next
-  // call on the executor. On the CPU alone.
+  // call on the executor.
   virtual std::span<const float> features(Features kind, int64_t first, int64_t count);
   // One request for each wanted row, or for each of the first ones.
   virtual std::vector<Picked> pick(std::span<const PickRequest> requests);

@@ -127,6 +127,18 @@ struct GatedPartLaunch {
 };
 void launch_gated_part(const GatedPartLaunch& launch, Stream stream);
 
+// Copies the columns of each row, from rows that are in_stride apart to rows that are out_stride
+// apart. Float32 may be rounded to the other type.
+struct CopyPartLaunch {
+  DType in_type, out_type;
+  const void* in;  // from the part's first column on
+  void* out;       // the same
+  int rows;
+  int64_t cols, in_stride, out_stride;
+  bool dependent = false;  // LinearShape's
+};
+void launch_copy_part(const CopyPartLaunch& launch, Stream stream);
+
 // Norms a row's queries together and its keys together, in place.
 struct QkNormLaunch {
   DType type;

@@ -45,6 +45,7 @@ inline std::string fused_text(Program program) {
                    [](const GatedAct&) { return " gated_act"; },
                    [](const cuda::GatedPart&) { return " gated_part"; },
                    [](const cuda::SumOfNorms&) { return " sum_of_norms"; },
+                   [](const Given&) { return " given"; }, [](const HeadPart&) { return " part"; },
                    [](const cuda::FusedExchange& o) {
                      return o.in_place() ? " sum" : o.norm ? " exchange+norm" : " exchange";
                    }},
