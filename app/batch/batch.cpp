@@ -128,6 +128,8 @@ std::string report(const JobProgress& progress, const SchedulerCounts& work, siz
   const int64_t begun_again = work.preemptions - work.swapped;
   if (work.swapped > 0) text += concat(", ", counted(work.swapped, "text"), " swapped");
   if (begun_again > 0) text += concat(", ", counted(begun_again, "text"), " begun again");
+  const std::string guesses = guesses_text(work.guesses);
+  if (!guesses.empty()) text += "\nskald: " + guesses;
   if (work.lowered > 0) {
     text += concat("\nskald: the device's memory ran out ", counted(work.lowered, "time"),
                    ", and less was computed at a time; see --max-seqs and "
@@ -145,12 +147,13 @@ int compute(const Setup& s) {
               .lines = count_lines(flags, s.reader.size())});
   const Executors executors = make_executors(s.model.opened.model, s.limits.run, s.devices);
   job.begin(run_json(flags, s.limits, executors));
-  const BatchRun run{
-      job,
-      s.preparer,
-      {s.model.tokens.tokenizer.get(), s.model.name, flags.plain, s.normalize},
-      {.sequences = s.limits.run.sequences, .swap = swap_limits(executors, s.devices.front())},
-      prepare_threads(s.devices.front())};
+  const BatchRun run{job,
+                     s.preparer,
+                     {s.model.tokens.tokenizer.get(), s.model.name, flags.plain, s.normalize},
+                     {.sequences = s.limits.run.sequences,
+                      .swap = swap_limits(executors, s.devices.front()),
+                      .guesses = flags.guess.by_ngram() ? flags.guess.most : 0},
+                     prepare_threads(s.devices.front())};
   SchedulerCounts work;
   const int code =
       job.execute([&] { work = run_batch(run, executors); },

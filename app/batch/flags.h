@@ -8,6 +8,7 @@
 #include "app/embed/choice.h"
 #include "app/files/json_fwd.h"
 #include "app/generate/chat_flags.h"
+#include "app/generate/guess_flags.h"
 #include "app/generate/sampling_flags.h"
 #include "app/jobs/run.h"
 
@@ -19,6 +20,7 @@ struct BatchFlags : JobFlags {
   EmbedFlags embed;
   SamplingFlags sampling = {.params = {}, .seed = 0, .biases = {}};
   ChatFlags chat;  // the template's variables alone
+  GuessFlags guess;
   std::string chat_template, on_overflow = "error", devices;
   int64_t max_tokens = 256;
   int sequences = 0;  // 0: the device's default

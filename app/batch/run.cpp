@@ -236,6 +236,9 @@ class Pipeline {
     counts_.swapped += counts.swapped;
     counts_.swapped_tokens += counts.swapped_tokens;
     counts_.lowered += counts.lowered;
+    counts_.guesses.steps += counts.guesses.steps;
+    counts_.guesses.guesses += counts.guesses.guesses;
+    counts_.guesses.right += counts.guesses.right;
     counts_.busy_seconds += counts.busy_seconds;
     counts_.device_seconds += counts.device_seconds;
   }

@@ -176,8 +176,7 @@ std::string first_prompt(const Said& said, std::initializer_list<const char*> na
 void add_embed_flags(Command& command, EmbedFlags& flags, const std::string& group) {
   command
       .option("--pooling", flags.pooling,
-              "What of a text becomes its vector: mean, last or cls (the first token); default: as "
-              "the model's files say, else last")
+              "What of a text is its vector; cls: first token [by the files, or last]")
       .type_name("WHAT")
       .one_of({"mean", "last", "cls"})
       .group(group);
@@ -192,7 +191,7 @@ void add_embed_flags(Command& command, EmbedFlags& flags, const std::string& gro
   const Option name =
       command
           .option("--prompt-name", flags.prompt_name,
-                  "Put this prompt of the model's config_sentence_transformers.json before texts")
+                  "Put this prompt of config_sentence_transformers.json before texts")
           .type_name("NAME")
           .check(not_empty())
           .group(group);

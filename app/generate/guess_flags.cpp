@@ -1,11 +1,31 @@
 #include "app/generate/guess_flags.h"
 
+#include "app/files/json.h"
 #include "app/model/device.h"
 #include "app/program/command.h"
 #include "engine/base/counted.h"
 #include "engine/base/error.h"
 
 namespace skald {
+namespace {
+
+void add_most(Command& command, GuessFlags& flags) {
+  command.option("--spec-max", flags.most, "Guess at most N tokens at a time")
+      .type_name("N")
+      .check(in_range(1, 63))
+      .show_default()
+      .group(kChangesSpeed);
+}
+
+}  // namespace
+
+void add_text_guess_flags(Command& command, GuessFlags& flags) {
+  command.option("--spec", flags.by, "Guess that a text repeats itself, and check the tokens [off]")
+      .type_name("WHAT")
+      .one_of({"off", "ngram"})
+      .group(kChangesSpeed);
+  add_most(command, flags);
+}
 
 void add_guess_flags(Command& command, GuessFlags& flags) {
   command
@@ -16,11 +36,7 @@ void add_guess_flags(Command& command, GuessFlags& flags) {
       .type_name("WHAT")
       .one_of({"auto", "off", "ngram", "draft", "eagle", "mtp"})
       .group(kChangesSpeed);
-  command.option("--spec-max", flags.most, "Guess at most N tokens at a time")
-      .type_name("N")
-      .check(in_range(1, 63))
-      .show_default()
-      .group(kChangesSpeed);
+  add_most(command, flags);
   command
       .option("--model-draft", flags.draft,
               "Guess by this smaller model, named as for -m, or by an EAGLE-3 head")
@@ -48,6 +64,10 @@ void check_guess_flags(const GuessFlags& flags) {
     fail(Exit::Usage, "--device-draft needs a draft model: -md PATH");
   }
   parse_device({.name = flags.draft_device, .flag = "--device-draft"});
+}
+
+Json guesses_json(const GuessCounts& counts) {
+  return {{"steps", counts.steps}, {"tokens", counts.guesses}, {"right", counts.right}};
 }
 
 std::string guesses_text(const GuessCounts& counts) {

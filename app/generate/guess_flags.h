@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "app/files/json_fwd.h"
 #include "engine/speculate/guess_control.h"
 
 namespace skald {
@@ -25,9 +26,12 @@ struct GuessFlags {
 };
 
 void add_guess_flags(Command& command, GuessFlags& flags);
+// Guesses without a draft model, of many texts at a time.
+void add_text_guess_flags(Command& command, GuessFlags& flags);
 void check_guess_flags(const GuessFlags& flags);  // throws Error(Exit::Usage)
 
 // "12 steps guessed 40 tokens, of which 31 were right"; empty if there were none.
 std::string guesses_text(const GuessCounts& counts);
+Json guesses_json(const GuessCounts& counts);
 
 }  // namespace skald

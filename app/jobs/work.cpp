@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "app/files/json.h"
+#include "app/generate/guess_flags.h"
 
 namespace skald {
 namespace {
@@ -12,15 +13,17 @@ double milliseconds(double seconds) { return std::round(seconds * 1000) / 1000; 
 }  // namespace
 
 Json work_json(const SchedulerCounts& work) {
-  return {{"steps", work.steps},
-          {"shared_tokens", work.shared_tokens},
-          {"preemptions", work.preemptions},
-          {"swapped", work.swapped},
-          {"swapped_tokens", work.swapped_tokens},
-          {"begun_again", work.preemptions - work.swapped},
-          {"memory_ran_out", work.lowered},
-          {"busy_seconds", milliseconds(work.busy_seconds)},
-          {"gpu_seconds", milliseconds(work.device_seconds)}};
+  Json json = {{"steps", work.steps},
+               {"shared_tokens", work.shared_tokens},
+               {"preemptions", work.preemptions},
+               {"swapped", work.swapped},
+               {"swapped_tokens", work.swapped_tokens},
+               {"begun_again", work.preemptions - work.swapped},
+               {"memory_ran_out", work.lowered},
+               {"busy_seconds", milliseconds(work.busy_seconds)},
+               {"gpu_seconds", milliseconds(work.device_seconds)}};
+  if (work.guesses.steps > 0) json["guesses"] = guesses_json(work.guesses);
+  return json;
 }
 
 Json floor_json(const SchedulerCounts& work, const Executor& executor, const Device& device,

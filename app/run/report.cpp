@@ -75,10 +75,7 @@ Json to_json(const RunReport& r, const Tokenizer& tokenizer) {
                      {"device", r.draft->device},
                      {"memory_bytes", r.draft->memory_bytes}};
   }
-  if (r.guesses.steps > 0) {
-    json["guesses"] = {
-        {"steps", r.guesses.steps}, {"tokens", r.guesses.guesses}, {"right", r.guesses.right}};
-  }
+  if (r.guesses.steps > 0) json["guesses"] = guesses_json(r.guesses);
   if (!r.generated.stop.empty()) json["stop"] = r.generated.stop;
   if (!r.reasoning.empty()) json["reasoning"] = r.reasoning;
   for (const ToolCall& call : r.calls) {

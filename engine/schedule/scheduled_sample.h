@@ -13,6 +13,8 @@
 
 namespace skald {
 
+struct GuessedSample;  // engine/schedule/step_guesses.h
+
 struct ScheduledSample {
   Generation* generation;
   int index;                     // index among the generation's samples
@@ -28,6 +30,7 @@ struct ScheduledSample {
   bool ended = false;
   // After a preemption: cache in the host's memory, until the sequence has been continued with it.
   std::unique_ptr<SwappedCache> swapped = nullptr;
+  std::shared_ptr<GuessedSample> guesses = nullptr;  // once guesses were looked for
 
   int64_t prompt_length() const { return static_cast<int64_t>(generation->prompt.size()); }
   int64_t length() const { return static_cast<int64_t>(tokens.size()); }

@@ -34,6 +34,10 @@ Scheduler::Scheduler(Executor& executor, SchedulerLimits limits, SecondsClock cl
   const int64_t most = executor.max_rows();
   limits_.rows = limits_.rows > 0 ? std::min(limits_.rows, most) : most;
   limits_.sequences = std::max<int64_t>(std::min(limits_.sequences, limits_.rows), 1);
+  // A recurrent state cannot drop a wrong guess.
+  if (limits_.guesses > 0 && !executor.pages().has_states()) {
+    guesses_.emplace(limits_.guesses, std::min(most, executor.logit_rows()));
+  }
 }
 
 void Scheduler::add(Generation& generation) {
@@ -71,6 +75,7 @@ std::span<GenerationEvent> Scheduler::step() {
   for (const auto& sample : running_) bring_back(*sample);
   choose_rows(running_, limits_.rows, parts_);
   make_room();
+  if (guesses_ && !parts_.empty()) add_guesses();
   std::stable_partition(parts_.begin(), parts_.end(),
                         [](const StepPicks::Rows& part) { return !part.sample->pools(); });
   if (!parts_.empty()) compute();
@@ -86,11 +91,15 @@ void Scheduler::compute() {
   int64_t rows = 0, of_prompts = 0;
   for (const StepPicks::Rows& part : parts_) {
     rows += part.count;
-    of_prompts += part.count > 1 ? part.count : 0;
+    of_prompts += part.count > 1 && part.guesses == 0 ? part.count : 0;
   }
   swap_.times().ran(rows, of_prompts, counts_.busy_seconds - busy);
   if (!picks.empty()) swap_.times().finished(0);
   for (StepPick& pick : picks) deliver(pick);
+  if (guesses_ && !picks.empty()) {
+    guesses_->checked(parts_, counts_.busy_seconds - busy);
+    counts_.guesses = guesses_->counts();
+  }
   // A prompt that is only scored or pooled ends without a new token.
   for (const auto& sample : running_) {
     if (!sample->ended && sample->pending() == 0) end_prompt(*sample);
@@ -212,10 +221,7 @@ void Scheduler::bring_back(ScheduledSample& sample) {
 bool Scheduler::run() {
   rows_.clear();
   for (const StepPicks::Rows& part : parts_) {
-    const auto tokens =
-        std::span(part.sample->tokens)
-            .subspan(static_cast<size_t>(part.first), static_cast<size_t>(part.count));
-    rows_.push_back({&part.sample->sequence, tokens, part.want});
+    rows_.push_back({&part.sample->sequence, part.tokens(), part.want});
     counts_.computed_tokens += part.count;
   }
   const Stopwatch stopwatch(clock_, counts_.busy_seconds);
@@ -225,8 +231,7 @@ bool Scheduler::run() {
     return true;
   } catch (const Error& error) {
     if (error.code() != Exit::Memory) throw;
-    take_back_step();
-    lower_load(error.what());
+    out_of_memory(error.what());
     return false;
   }
 }
@@ -238,10 +243,24 @@ std::span<StepPick> Scheduler::pick() {
     return picks_.pick(executor_, parts_);
   } catch (const Error& error) {
     if (error.code() != Exit::Memory) throw;
-    take_back_step();
-    lower_load(error.what());
+    out_of_memory(error.what());
     return {};
   }
+}
+
+void Scheduler::add_guesses() {
+  int64_t pages = executor_.pages().free_pages();
+  for (const StepPicks::Rows& part : parts_)
+    pages -= part.sample->sequence.missing_pages(part.count);
+  guesses_->add(parts_, {limits_.rows, pages, executor_.context()});
+}
+
+// Steps without guesses need less memory.
+void Scheduler::out_of_memory(const std::string& problem) {
+  take_back_step();
+  const bool guessed = std::any_of(parts_.begin(), parts_.end(),
+                                   [](const StepPicks::Rows& part) { return part.guesses > 0; });
+  guessed ? guesses_.reset() : lower_load(problem);
 }
 
 // After a step that has failed, or whose picks have: its tokens do not count as computed. The
@@ -279,7 +298,7 @@ void Scheduler::remember(const ScheduledSample& sample, int64_t from) {
 
 void Scheduler::deliver(StepPick& pick) {
   ScheduledSample& sample = *pick.sample;
-  if (sample.ended) return;
+  if (sample.ended || !pick.follows()) return;
   if (!pick.problem.empty()) {
     end(sample, Ending::Failed, std::move(pick.problem));
   } else if (pick.of_prompt) {

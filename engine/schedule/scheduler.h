@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -21,6 +22,7 @@
 #include "engine/schedule/admission.h"
 #include "engine/schedule/generation.h"
 #include "engine/schedule/scheduled_sample.h"
+#include "engine/schedule/step_guesses.h"
 #include "engine/schedule/step_picks.h"
 #include "engine/schedule/swap_space.h"
 #include "engine/step/backend.h"
@@ -31,6 +33,7 @@ struct SchedulerLimits {
   int64_t sequences = 1;  // samples that run at the same time
   int64_t rows = 0;       // rows of a step; 0: the executor's max_rows()
   SwapLimits swap = {};   // the host's memory for preempted samples
+  int guesses = 0;        // most of a sample and step (engine/speculate); 0: none
 };
 
 struct SchedulerCounts {
@@ -42,8 +45,9 @@ struct SchedulerCounts {
   int64_t swapped = 0;          // of these: samples whose pages went to the host's memory
   int64_t swapped_tokens = 0;   // that came back from there
   int64_t lowered = 0;          // how often the device ran out of memory and the load was reduced
-  double busy_seconds = 0;      // time spent in the executor
-  double device_seconds = 0;    // Executor::device_seconds(); filled in by the caller
+  GuessCounts guesses;
+  double busy_seconds = 0;    // time spent in the executor
+  double device_seconds = 0;  // Executor::device_seconds(); filled in by the caller
 };
 
 class Scheduler {
@@ -76,6 +80,8 @@ class Scheduler {
   void compute();
   bool run();
   std::span<StepPick> pick();
+  void add_guesses();
+  void out_of_memory(const std::string& problem);
   void take_back_step();
   void lower_load(const std::string& problem);
   void remember_prefixes();
@@ -94,6 +100,7 @@ class Scheduler {
   PrefixIndex prefixes_;
   Admission admission_;
   StepPicks picks_;
+  std::optional<StepGuesses> guesses_;
   SchedulerCounts counts_;
   int64_t added_ = 0;
   ScheduledSamples running_;   // by age

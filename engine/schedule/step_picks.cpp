@@ -3,8 +3,20 @@
 #include <limits>
 
 #include "engine/base/error.h"
+#include "engine/schedule/step_guesses.h"
 
 namespace skald {
+
+bool StepPick::follows() const {
+  if (guessed_length == 0) return true;
+  return sample->length() == guessed_length &&
+         sample->tokens.back() == sample->guesses->text[sample->tokens.size() - 1];
+}
+
+std::span<const int32_t> StepPicks::Rows::tokens() const {
+  const std::vector<int32_t>& all = guesses > 0 ? sample->guesses->text : sample->tokens;
+  return std::span(all).subspan(static_cast<size_t>(first), static_cast<size_t>(count));
+}
 
 std::span<StepPick> StepPicks::pick(Executor& executor, std::span<const Rows> step) {
   requests_.clear();
@@ -30,7 +42,9 @@ std::span<StepPick> StepPicks::pick(Executor& executor, std::span<const Rows> st
 
 void StepPicks::add(const Rows& rows) {
   ScheduledSample& sample = *rows.sample;
-  if (rows.want == Want::EveryRow) {
+  if (rows.guesses > 0) {
+    add_guessed(rows);
+  } else if (rows.want == Want::EveryRow) {
     for (int64_t i = 0; i < rows.count; ++i) {
       const int64_t position = rows.first + i;
       position + 1 < sample.length() ? add_known(sample, position) : add_next(sample);
@@ -50,6 +64,20 @@ void StepPicks::add_known(ScheduledSample& sample, int64_t position) {
   params.logit_bias.assign(1, {token, std::numeric_limits<float>::infinity()});
   requests_.push_back({&params, {0, position + 1, {}, {}}});
   picks_.push_back({&sample, true, {}, ""});
+}
+
+// The next token, and those that follow it if the guesses before them are right.
+void StepPicks::add_guessed(const Rows& rows) {
+  ScheduledSample& sample = *rows.sample;
+  const Generation& generation = *sample.generation;
+  const uint64_t stream = generation.streams[static_cast<size_t>(sample.index)];
+  add_next(sample);
+  const std::span<const int32_t> text(sample.guesses->text);
+  for (int64_t length = sample.length() + 1; length <= std::ssize(text); ++length) {
+    const auto before = text.first(static_cast<size_t>(length));
+    requests_.push_back({&generation.params, {stream, length, before, {}}});
+    picks_.push_back({&sample, false, {}, "", length});
+  }
 }
 
 void StepPicks::add_next(ScheduledSample& sample) {

@@ -18,6 +18,11 @@ struct StepPick {
   bool of_prompt;  // true: the token is prompt token sample->scored + 1
   Picked picked;
   std::string problem;  // why no token was picked; empty: none
+  // The tokens before this one, if guesses are the last of them; 0: there is no guess before.
+  int64_t guessed_length = 0;
+
+  // False: a guess before was wrong. To be asked once the picks before were delivered.
+  bool follows() const;
 };
 
 class StepPicks {
@@ -27,6 +32,9 @@ class StepPicks {
     ScheduledSample* sample;
     int64_t first, count;  // positions
     Want want;
+    int64_t guesses = 0;  // the last rows are guesses (engine/schedule/step_guesses.h)
+
+    std::span<const int32_t> tokens() const;
 
     int64_t wanted() const {
       return want == Want::EveryRow ? count : want == Want::LastRow ? 1 : 0;
@@ -40,6 +48,7 @@ class StepPicks {
  private:
   void add(const Rows& rows);
   void add_known(ScheduledSample& sample, int64_t position);
+  void add_guessed(const Rows& rows);
   void add_next(ScheduledSample& sample);
   void pick_one_by_one(Executor& executor);
 

@@ -16,23 +16,10 @@ constexpr double kNewGuessShare = 0.5;
 // Guesses that do not pay are tried after so many steps. The wait doubles, since a try may be dear:
 // a draft model has to take in the text first.
 constexpr int kLeastWait = 48, kMostWait = 8 * kLeastWait, kTriedGuesses = 2;
-// The first steps of as many rows set things up: a GPU loads kernels, captures a graph, and uploads
-// it. So a number of rows is tried so often before its time is believed.
-constexpr int kFirstSteps = 4;
 
-void mean(double& value, double measured, double share = kNewShare) {
-  value += share * (measured - value);
-}
+void mean(double& value, double measured) { value += kNewShare * (measured - value); }
 
 }  // namespace
-
-void GuessControl::Time::add(double measured, double share) {
-  if (++times <= kFirstSteps) {
-    seconds = seconds > 0 ? std::min(seconds, measured) : measured;  // the fastest of them counts
-  } else {
-    mean(seconds, std::min(measured, 2 * seconds), share);  // another program may have run
-  }
-}
 
 GuessControl::GuessControl(int kinds, int most)
     : most_(most),
@@ -43,7 +30,7 @@ GuessControl::GuessControl(int kinds, int most)
 // time of one row is always used, since there is nothing below.
 double GuessControl::seconds_of(int rows) const {
   int known = rows;
-  while (known > 1 && steps_[static_cast<size_t>(known)].times < kFirstSteps) --known;
+  while (known > 1 && !steps_[static_cast<size_t>(known)].believed()) --known;
   return steps_[static_cast<size_t>(known)].seconds * (1 + kRowCost * (rows - known));
 }
 
@@ -57,7 +44,7 @@ double GuessControl::gain(int kind, int guesses) const {
 
 GuessControl::Choice GuessControl::choose(std::span<const Offer> offers) const {
   Choice best;
-  if (steps_[1].times < kFirstSteps) return best;  // what guesses are compared with is not known
+  if (!steps_[1].believed()) return best;  // what guesses are compared with is not known
   double most = kLeastGain;
   for (size_t i = 0; i < offers.size(); ++i) {
     for (int guesses = 1; guesses <= std::min(offers[i].count, most_); ++guesses) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/speculate/proposer.h"
+#include "engine/speculate/step_time.h"
 
 namespace skald {
 
@@ -44,15 +45,9 @@ class GuessControl {
   const GuessCounts& counts() const { return counts_; }
 
  private:
-  // Seconds that were measured several times.
-  struct Time {
-    double seconds = 0;  // 0: not known
-    int times = 0;
-    void add(double measured, double share);  // `share` of it in the mean
-  };
   struct Kind {
     double right;     // how likely the next guess is right
-    Time guess;       // to make one
+    StepTime guess;   // to make one
     int skipped = 0;  // steps without guesses since the last ones
     int wait;         // so many such steps are followed by a few guesses, to see whether they pay
   };
@@ -62,7 +57,7 @@ class GuessControl {
 
   int most_;
   std::vector<Kind> kinds_;
-  std::vector<Time> steps_;  // by rows
+  std::vector<StepTime> steps_;  // by rows
   GuessCounts counts_;
 };
 

@@ -1,0 +1,60 @@
+// Guesses in a step of several samples (engine/speculate): a sample in decode gets rows for the
+// tokens that may follow its next one. They change no token. Guesses follow from what the sample's
+// own text repeats.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "engine/schedule/step_picks.h"
+#include "engine/speculate/guess_control.h"
+#include "engine/speculate/ngram.h"
+#include "engine/speculate/share_control.h"
+
+namespace skald {
+
+// What guesses need to know of a sample.
+struct GuessedSample {
+  static constexpr double kFirstRight = 0.7;  // as likely a guess is taken to be right at first
+
+  GuessedSample() { right.assign(static_cast<size_t>(proposer.kinds()), kFirstRight); }
+
+  NgramProposer proposer;
+  std::vector<double> right;  // by kind: how likely the next guess is right
+  int kind = 0;               // of the last offer
+  std::vector<int32_t> text;  // the sample's tokens and the guesses behind them
+};
+
+class StepGuesses {
+ public:
+  // most: guesses of a sample. rows: of a step, with the guesses.
+  StepGuesses(int most, int64_t rows) : most_(most), rows_(rows), control_(rows) {}
+
+  struct Room {
+    int64_t rows, pages, context;
+  };
+  // Adds guesses to the parts, if each is the one row of a sample in decode.
+  void add(std::span<StepPicks::Rows> parts, const Room& room);
+
+  // The step's picks were delivered. Takes wrong guesses back, and learns from what was right, and
+  // from how long the step took.
+  void checked(std::span<const StepPicks::Rows> parts, double seconds);
+
+  const GuessCounts& counts() const { return counts_; }
+
+ private:
+  int offered(ScheduledSample& sample, const Room& room) const;
+
+  int most_;
+  int64_t rows_;
+  ShareControl control_;
+  GuessCounts counts_;
+  bool measured_ = false;  // the step has rows of samples in decode alone
+  std::vector<StepPicks::Rows*> offering_;
+  std::vector<ShareControl::Offer> offers_;
+};
+
+}  // namespace skald

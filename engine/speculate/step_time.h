@@ -1,0 +1,28 @@
+// How long something takes, measured several times.
+#pragma once
+
+#include <algorithm>
+
+namespace skald {
+
+struct StepTime {
+  // The first steps of as many rows set things up: a GPU loads kernels, captures a graph, and
+  // uploads it. So a number of rows is tried so often before its time is believed.
+  static constexpr int kFirstSteps = 4;
+
+  double seconds = 0;  // 0: not known
+  int times = 0;
+
+  bool believed() const { return times >= kFirstSteps; }
+
+  // `share` of the measured seconds in the mean.
+  void add(double measured, double share) {
+    if (++times <= kFirstSteps) {
+      seconds = seconds > 0 ? std::min(seconds, measured) : measured;  // the fastest of them counts
+    } else {  // another program may have run
+      seconds += share * (std::min(measured, 2 * seconds) - seconds);
+    }
+  }
+};
+
+}  // namespace skald

@@ -1,0 +1,117 @@
+// How the guesses of a step with several texts are shared out.
+#include "engine/speculate/share_control.h"
+
+#include <cmath>
+#include <numeric>
+
+#include "tests/catch.h"
+
+namespace skald::test {
+namespace {
+
+using Offers = std::vector<ShareControl::Offer>;
+
+std::vector<int> shared(ShareControl& control, const Offers& offers, int64_t texts,
+                        int64_t rows = 256) {
+  const auto shares = control.share(offers, texts, rows);
+  return {shares.begin(), shares.end()};
+}
+
+int64_t rows_of(const std::vector<int>& shares, int64_t texts) {
+  return std::accumulate(shares.begin(), shares.end(), texts);
+}
+
+// Steps take `fixed` and one for each row. The control sees what its own choices take.
+std::vector<int> learned(ShareControl& control, const Offers& offers, int64_t texts, double fixed) {
+  std::vector<int> shares;
+  for (int i = 0; i < 300; ++i) {
+    shares = shared(control, offers, texts);
+    const int64_t rows = rows_of(shares, texts);
+    control.took(rows, fixed + static_cast<double>(rows));
+  }
+  return shares;
+}
+
+TEST_CASE("there are no guesses before the time of steps without guesses is known") {
+  ShareControl control(256);
+  const Offers offers = {{0.9, 7}};
+  for (int i = 0; i < StepTime::kFirstSteps; ++i) {
+    CHECK(shared(control, offers, 1) == std::vector<int>{0});
+    control.took(1, 1);
+  }
+  CHECK(shared(control, offers, 1)[0] > 0);
+}
+
+TEST_CASE("as many guesses are made as give the most tokens a second") {
+  for (const double fixed : {10.0, 100.0, 1000.0}) {
+    for (const double right : {0.3, 0.7, 0.95}) {
+      CAPTURE(fixed, right);
+      ShareControl control(256);
+      const std::vector<int> got = learned(control, {{right, 7}}, 1, fixed);
+      double most = 1 / (fixed + 1);
+      int best = 0;
+      double tokens = 1;
+      for (int guesses = 1; guesses <= 7; ++guesses) {
+        tokens += std::pow(right, guesses);
+        const double rate = tokens / (fixed + 1 + guesses);
+        if (rate > 1.03 * most && rate > most) best = guesses, most = rate;
+      }
+      CHECK(std::abs(got[0] - best) <= 1);
+    }
+  }
+}
+
+TEST_CASE("the texts that are most often right get the guesses") {
+  ShareControl control(256);
+  Offers offers(8, {0.05, 7});
+  offers[3] = {0.95, 7};
+  offers[6] = {0.8, 3};
+  const std::vector<int> got = learned(control, offers, 8, 60);
+  CHECK(got[3] >= 5);
+  CHECK(got[6] >= 2);
+  CHECK(got[6] <= 3);
+  CHECK(got[3] > got[6]);
+  for (const size_t other : {0u, 1u, 2u, 4u, 5u, 7u}) CHECK(got[other] == 0);
+}
+
+TEST_CASE("steps have no more rows than they may, and few numbers of rows where they are many") {
+  ShareControl control(256);
+  const Offers offers(40, {0.9, 7});
+  for (int i = 0; i < 50; ++i) {
+    const int64_t rows = rows_of(shared(control, offers, 40, 100), 40);
+    CHECK(rows <= 100);
+    CHECK((rows == 40 || rows % 4 == 0));
+    CHECK((rows <= 64 || rows % 16 == 0));
+    control.took(rows, 1);
+  }
+  CHECK(rows_of(shared(control, offers, 40, 100), 40) == 96);
+  CHECK(rows_of(shared(control, offers, 40, 40), 40) == 40);
+  CHECK(rows_of(shared(control, offers, 300, 1000), 300) == 300);
+}
+
+TEST_CASE(
+    "where guesses do not pay there are soon none, and seldom a few to see whether they pay") {
+  ShareControl control(256);
+  const Offers offers(32, {0.02, 7});
+  int with = 0;
+  for (int i = 0; i < 1000; ++i) {
+    const int64_t rows = rows_of(shared(control, offers, 32), 32);
+    with += rows > 32;
+    control.took(rows, static_cast<double>(rows));
+  }
+  CHECK(with > 0);
+  CHECK(with <= 8);
+}
+
+TEST_CASE("seconds between known numbers of rows are known") {
+  ShareControl control(256);
+  for (int i = 0; i < 4; ++i) control.took(8, 1), control.took(16, 100);
+  // Each row more than 8 is taken to cost 99 / 8.
+  CHECK(rows_of(shared(control, Offers(8, {0.99, 1}), 8), 8) == 8);
+  ShareControl cheap(256);
+  for (int i = 0; i < 4; ++i) cheap.took(8, 1), cheap.took(16, 1.1);
+  CHECK(rows_of(shared(cheap, Offers(8, {0.99, 1}), 8), 8) == 16);
+}
+
+}  // namespace
+}  // namespace skald::test
