@@ -1,5 +1,8 @@
 #include "app/generate/guess_flags.h"
 
+#include <cmath>
+#include <cstdio>
+
 #include "app/files/json.h"
 #include "app/model/device.h"
 #include "app/program/command.h"
@@ -67,13 +70,22 @@ void check_guess_flags(const GuessFlags& flags) {
 }
 
 Json guesses_json(const GuessCounts& counts) {
-  return {{"steps", counts.steps}, {"tokens", counts.guesses}, {"right", counts.right}};
+  Json json = {{"steps", counts.steps}, {"tokens", counts.guesses}, {"right", counts.right}};
+  if (counts.gain > 0) json["gain"] = std::round(counts.gain * 1000) / 1000;
+  return json;
 }
 
 std::string guesses_text(const GuessCounts& counts) {
   if (counts.steps == 0) return "";
   return concat(counted(counts.steps, "step"), " guessed ", counted(counts.guesses, "token"),
-                ", of which ", counts.right, " were right");
+                ", of which ", counts.right, " were right",
+                counts.gain > 0 ? concat(", about ", times_text(counts.gain), " as fast") : "");
+}
+
+std::string times_text(double ratio) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.2f times", ratio);
+  return text;
 }
 
 }  // namespace skald

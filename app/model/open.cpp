@@ -58,8 +58,7 @@ void add_model_flag(Command& command, ModelName& name, const std::string& group)
   command.suggest(
       command
           .option("--hf-repo", take,
-                  "Use this model of Hugging Face's hub, as OWNER/NAME or a short name such as "
-                  "llama3.2; 'skald pull' it first if it is not there")
+                  "Use, or first pull, this model of Hugging Face's hub: OWNER/NAME, llama3.2")
           .type_name("NAME[:TYPE]")
           .check(not_empty())
           .excludes(model)

@@ -76,6 +76,11 @@ Json to_json(const RunReport& r, const Tokenizer& tokenizer) {
                      {"memory_bytes", r.draft->memory_bytes}};
   }
   if (r.guesses.steps > 0) json["guesses"] = guesses_json(r.guesses);
+  if (r.check) {
+    json["spec_check"] = {{"tokens_per_second", r.check->tokens_per_second},
+                          {"gain", r.generated.tokens_per_second() / r.check->tokens_per_second},
+                          {"same_text", r.check->same_text}};
+  }
   if (!r.generated.stop.empty()) json["stop"] = r.generated.stop;
   if (!r.reasoning.empty()) json["reasoning"] = r.reasoning;
   for (const ToolCall& call : r.calls) {
@@ -139,6 +144,15 @@ std::string stats_line(const RunReport& r) {
   line += concat("; ", size_text(r.memory_bytes), "; seed ", r.seed, "; ", r.device);
   if (!r.draft) return line;
   return concat(line, "; draft model: ", size_text(r.draft->memory_bytes), "; ", r.draft->device);
+}
+
+std::string check_line(const RunReport& r) {
+  if (!r.check) return "--spec-check: no tokens were guessed";
+  const double with = r.generated.tokens_per_second(), without = r.check->tokens_per_second;
+  return concat("with guesses", number(" %.1f tok/s", with), ", without",
+                number(" %.1f: ", without), times_text(with / without), " as fast, ",
+                r.check->same_text ? "the same text"
+                                   : "another text: a step of several rows rounds differently");
 }
 
 std::string json_text(const RunReport& report, const Tokenizer& tokenizer) {

@@ -12,6 +12,12 @@
 
 namespace skald {
 
+// The same text, written again without guesses.
+struct GuessCheck {
+  double tokens_per_second = 0;
+  bool same_text = true;
+};
+
 struct RunReport {
   std::string model, device;  // "model.gguf", "cpu (AVX3_DL, 2 threads)"
   std::string prompt, text;   // the prompt with its chat template; the generated text
@@ -33,12 +39,14 @@ struct RunReport {
   ExpertUse experts;
   GuessCounts guesses;
   std::optional<LoadedDraft> draft;  // the draft model, if there is one
+  std::optional<GuessCheck> check;   // --spec-check
   double bandwidth = 0;              // read bandwidth in bytes per second; 0: not measured
 
   double bytes_per_second() const;
 };
 
 std::string stats_line(const RunReport& report);
+std::string check_line(const RunReport& report);  // of --spec-check
 // One line with its newline. Control characters are escaped, so that a terminal ignores them.
 std::string json_text(const RunReport& report, const Tokenizer& tokenizer);
 

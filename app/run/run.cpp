@@ -196,6 +196,7 @@ class Run {
     TextOutput out(flags_.raw_output);
     show_prompt(prompt, out);
     write_text(session, prompt, out);
+    if (flags_.guess.check) check_guesses(session, prompt, params, out);
     finish(out);
     return interrupted_by() ? 128 + interrupted_by() : 0;
   }
@@ -245,12 +246,9 @@ class Run {
     AnswerText text(*tokens_.tokenizer, text_options);
     const std::unique_ptr<TokenFilter> filter = this->filter(text_options);
     AnswerOutput answer(out);
-    GenerateOptions options;
-    options.stop_ids = tokens_.stop_ids;
-    options.most_tokens = flags_.count;
+    GenerateOptions options = generate_options();
     options.filter = filter.get();
     options.score_forced = flags_.logprobs.has_value();
-    options.interrupted = [] { return interrupted_by() != 0; };
     if (!flags_.json) options.part = [&](const AnswerPart& part) { answer.write(part); };
     if (flags_.json) options.token = [&](const Picked& p) { report_.picked.push_back(p); };
     report_.load_seconds = std::chrono::duration<double>(Clock::now() - start_).count();
@@ -271,6 +269,30 @@ class Run {
     // With -n 0 nothing was computed yet: one step fills the cache.
     if (flags_.count == 0 && !interrupted_by()) session.next();
     cache_->save(session);
+  }
+
+  GenerateOptions generate_options() const {
+    GenerateOptions options;
+    options.stop_ids = tokens_.stop_ids;
+    options.most_tokens = flags_.count;
+    options.interrupted = [] { return interrupted_by() != 0; };
+    return options;
+  }
+
+  // Writes the text again without guesses. The session gives up its part of the cache.
+  void check_guesses(Session& session, const Prompt& prompt, const SamplingParams& params,
+                     const TextOutput& out) {
+    if (report_.guesses.steps == 0 || interrupted_by()) return;
+    const std::vector<int32_t> guessed(session.tokens().begin(), session.tokens().end());
+    session.truncate(0);
+    Session plain(*executor_, params);
+    plain.feed(prompt.ids);
+    AnswerText text(*tokens_.tokenizer, text_options(prompt, out));
+    const Generated again = generate(plain, text, generate_options());
+    if (interrupted_by()) return;
+    report_.check = {
+        again.tokens_per_second(),
+        std::equal(plain.tokens().begin(), plain.tokens().end(), guessed.begin(), guessed.end())};
   }
 
   void finish(TextOutput& out) {
@@ -295,6 +317,9 @@ class Run {
       report_.bandwidth = measured_bandwidth(device_, *executor_, flags_.model.run.threads);
     }
     if (flags_.json) StandardOutput().write(json_text(report_, *tokens_.tokenizer));
+    if (flags_.guess.check && !interrupted_by()) {
+      std::fprintf(stderr, "skald: %s\n", check_line(report_).c_str());
+    }
     if (!flags_.stats) return;
     // The text of a pipe may end within a line that the terminal shows too.
     const bool mixed = !out.is_terminal() && stderr_is_terminal();
@@ -394,6 +419,10 @@ void add_run(Command& program) {
             "Send control characters in the text to a terminal unchanged")
       .group("Output");
   command.flag("--stats", flags->stats, "Print seed, timings and memory to stderr").group("Output");
+  command
+      .flag("--spec-check", flags->guess.check,
+            "Write the text again without guesses, and compare the times")
+      .group("Output");
   command.action([=] { return run(*flags); });
 }
 

@@ -150,11 +150,12 @@ bool Session::check_guesses() {
     guesser_->failed(error.what());
     return false;
   }
-  guesser_->took(static_cast<int>(picked.size()));
+  const auto step_rows = static_cast<int>(picked.size());
   picked.erase(picked.begin(), picked.begin() + (rows - 1));  // of tokens that are known
   size_t right = 0;
   while (right < guesses.size() && picked[right].token == guesses[right]) ++right;
   guesser_->checked(static_cast<int>(right));
+  guesser_->took(step_rows);
   show(before, rows + static_cast<int64_t>(right));
   sequence_.truncate(size + static_cast<int64_t>(right));
   appended_ = 0;

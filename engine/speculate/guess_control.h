@@ -17,6 +17,9 @@ struct GuessCounts {
   int64_t steps = 0;    // with guesses
   int64_t guesses = 0;  // that were computed
   int64_t right = 0;
+  // The tokens per second of all steps, over those that steps without guesses would have given; 0:
+  // not known.
+  double gain = 0;
 };
 
 class GuessControl {
@@ -43,6 +46,7 @@ class GuessControl {
   // Of `guesses` guesses of this kind, the first `right` ones were right.
   void checked(int kind, int guesses, int right);
   const GuessCounts& counts() const { return counts_; }
+  double plain_seconds() const { return steps_[1].seconds; }  // of a step without guesses
 
  private:
   struct Kind {

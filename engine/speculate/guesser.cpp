@@ -95,6 +95,7 @@ void Guesser::computed(std::span<const int32_t> tokens, int64_t first,
 
 void Guesser::checked(int right) {
   control_.checked(kind_, static_cast<int>(guesses_.size()), right);
+  right_ = right;
 }
 
 void Guesser::failed(std::string reason) {
@@ -107,9 +108,20 @@ void Guesser::failed(std::string reason) {
 
 void Guesser::took(int rows) {
   const double now = clock_();
-  if (ended_) control_.took(rows, now - *ended_ - own_seconds_);
+  if (ended_) {
+    control_.took(rows, now - *ended_ - own_seconds_);
+    tokens_ += 1 + right_;
+    seconds_ += now - *ended_;
+  }
   ended_ = now;
   own_seconds_ = 0;
+  right_ = 0;
+}
+
+GuessCounts Guesser::counts() const {
+  GuessCounts counts = control_.counts();
+  if (seconds_ > 0) counts.gain = tokens_ * control_.plain_seconds() / seconds_;
+  return counts;
 }
 
 void Guesser::pause() { ended_.reset(); }

@@ -2,7 +2,7 @@
 // measures what guesses and steps take. Tells the time itself, so its calls follow a session's
 // steps:
 //
-//   guess() → a step that checks the guesses → checked(), took(rows)
+//   guess() → a step that checks the guesses → checked(right), took(rows)
 //   a step without guesses                   → took(1)
 //   anything else that takes time            → pause()
 #pragma once
@@ -42,14 +42,14 @@ class Guesser {
   void computed(std::span<const int32_t> tokens, int64_t first, std::span<const float> features);
 
   void checked(int right);  // of the last guesses, the first `right` ones were right
-  void took(int rows);      // a step with so many rows has ended
+  void took(int rows);      // a step with so many rows has ended, and checked() was called
   void pause();             // the next step does not follow the last one at once
   // The last guesses could not be made or checked. After three such calls there are no more
   // guesses.
   void failed(std::string reason);
   // The reason of the last of these calls; empty: guesses go on.
   const std::string& ended_by() const { return ended_by_; }
-  const GuessCounts& counts() const { return control_.counts(); }
+  GuessCounts counts() const;
 
  private:
   void ask(const GuessedText& text, int64_t room);
@@ -65,6 +65,9 @@ class Guesser {
   std::string ended_by_;
   std::optional<double> ended_ = {};  // when the last step ended, if the next one follows at once
   double own_seconds_ = 0;            // that the proposers took since then
+  int right_ = 0;                     // of the last guesses
+  // Of steps whose time is known: their tokens, and the time, that of proposers included.
+  double tokens_ = 0, seconds_ = 0;
 };
 
 }  // namespace skald

@@ -67,9 +67,26 @@ TEST_CASE("--stats says what was guessed, and what the draft model takes") {
                                "1", "-md", demo(), "--device-draft", "cpu", "--stats"});
   CHECK(stats.code == 0);
   CHECK(has(stats.err, " guessed "));
-  CHECK(has(stats.err, " were right; "));
+  CHECK(has(stats.err, " were right, about "));
   CHECK(has(stats.err, "; draft model: "));
   CHECK(stats.err.find('\n') == stats.err.size() - 1);
+}
+
+TEST_CASE("--spec-check writes the text again without guesses") {
+  const Arguments asked{"run", "--device",         "cpu", "-n", "60",
+                        "-p",  "Once upon a time", "-s",  "1",  "--spec-check"};
+  Arguments with = asked;
+  with.insert(with.end(), {"-md", demo()});
+  const Outcome checked = skald(with);
+  CHECK(checked.code == 0);
+  CHECK(checked.out == skald(asked).out);
+  CHECK(checked.err.starts_with("skald: with guesses "));
+  CHECK(checked.err.ends_with(" times as fast, the same text\n"));
+  CHECK(skald(asked).err == "skald: --spec-check: no tokens were guessed\n");
+  const Json json = report(demo(), {"-md", demo(), "--spec-check"});
+  CHECK(json["spec_check"]["same_text"] == true);
+  CHECK(json["spec_check"]["gain"].get<double>() > 0);
+  CHECK(json["guesses"]["gain"].get<double>() > 0);
 }
 
 TEST_CASE("--spec chooses whether a draft model is loaded at all") {

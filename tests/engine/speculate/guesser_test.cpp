@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string>
 
+#include "engine/speculate/ngram.h"
 #include "tests/catch.h"
 
 namespace skald::test {
@@ -76,6 +77,27 @@ struct Both {
     return number;
   }
 };
+
+TEST_CASE("the gain is that over steps without guesses, with the time of the proposers") {
+  double now = 0;
+  std::vector<int32_t> tokens(20, 7);
+  const SamplingParams params;
+  Guesser guesser(std::make_unique<NgramProposer>(), 4, [&] { return now; });
+  CHECK(guesser.counts().gain == 0);
+  guesser.took(1);
+  for (int i = 0; i < 100; ++i) {
+    const size_t guesses = guesser.guess({tokens, &params}, 100).size();
+    if (guesses > 0) guesser.checked(static_cast<int>(guesses));
+    now += 1;
+    guesser.took(static_cast<int>(guesses) + 1);
+    tokens.resize(tokens.size() + guesses + 1, 7);
+  }
+  CHECK(guesser.counts().gain > 4.5);
+  CHECK(guesser.counts().gain <= 5);
+  Both slow(0.1, 0.1);  // taking in the text takes as long as 50 steps
+  for (int i = 0; i < 10; ++i) slow.next(true, true);
+  CHECK(slow.guesser->counts().gain < 0.5);
+}
 
 TEST_CASE("of several proposers, the one whose guesses pay most is asked") {
   Both right(0.1, 0.1), quick(0.1, 0.01), one(0.1, 0.1);
