@@ -149,11 +149,16 @@ void StepPlanner::add(const SumOfNorms&) { emit(SumOfNormsEntry(), dependent_); 
 void StepPlanner::add(const FusedExchange&) { emit(ExchangeEntry(), dependent_); }
 
 void StepPlanner::add(const FusedDelta& net) {
-  const DeltaNeed need = {kind_.decode, kind_.few_each, setting_.reproducible};
-  emit(DeltaEntry{&select_delta(fused_.shape(net), need, setting_.gpu)}, dependent_);
+  // Several rows of a sequence follow one another.
+  const bool one_each = kind_.decode && !kind_.several;
+  const DeltaNeed need = {one_each, kind_.few_each || kind_.several, setting_.reproducible};
+  emit(DeltaEntry{&select_delta(fused_.shape(net), need, setting_.gpu)}, dependent_ && one_each);
 }
 
-void StepPlanner::add(const FusedShortConv&) { emit(ShortConvEntry{!kind_.decode}, dependent_); }
+void StepPlanner::add(const FusedShortConv&) {
+  const bool one_each = kind_.decode && !kind_.several;
+  emit(ShortConvEntry{!one_each}, dependent_ && one_each);
+}
 
 void StepPlanner::add(const FusedAttention& op) {
   AttentionCode code = setting_.attention;

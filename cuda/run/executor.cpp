@@ -338,24 +338,24 @@ class CudaExecutor final : public RankExecutor {
     computed_logits_ = rows;
   }
 
-  // Computes the admitted step.
-  void compute(Step step) {
+  void compute(Step step) {  // that was admitted
     const int rows = static_cast<int>(rows_.count());
     computed_logits_ = 0;
     const bool several = !rows_.one_row_each;
-    decode_ = (!several || (rows_.few_rows_each && fused_.program.states.empty())) &&
-              rows <= sizes_.graph_rows && !reproducible_;
+    // The launches of recurrent layers depend on the number of sequences.
+    const bool few = rows_.few_rows_each && (step.size() == 1 || fused_.program.states.empty());
+    decode_ = (!several || few) && rows <= sizes_.graph_rows && !reproducible_;
     if (decode_ || attention_code_ == AttentionCode::Plain) {
       step_.send(step, rows_, stream_);
     } else {
       step_.send_with_tiles(step, rows_, fused_.specs, attention_code_, stream_);
     }
-    const int depth = admitted_depth();
-    const StepOps::Rows all = {rows, decode_, depth, false, static_cast<int>(step.size()), several};
+    const auto sequences = static_cast<int>(step.size());
+    const StepOps::Rows all = {rows, decode_, admitted_depth(), false, sequences, several};
     if (decode_ && !observer_ && switches_.graphs && ops_.can_be_graph(all)) {
       caches_.will_change();
       const bool launched =
-          graphs_.run({rows, depth, false, several}, stream_, [&] { ops_.run(all); });
+          graphs_.run({rows, all.depth, false, several}, stream_, [&] { ops_.run(all); });
       if (launched && ops_.needs_host(all)) ops_.serve(all);
     } else {
       ops_.run(all);

@@ -1,8 +1,11 @@
 // Steps with a few rows of each sequence, all with logits, as guesses are checked in: they run by
 // decode kernels, as a captured graph.
+#include "models/open.h"
 #include "tests/cuda/kernels/switches.h"
 #include "tests/cuda/run/golden_gpu.h"
 #include "tests/engine/random_llama.h"
+#include "tests/recurrent_model.h"
+#include "tests/temp_folder.h"
 
 namespace skald::test {
 namespace {
@@ -74,9 +77,46 @@ TEST_CASE("a few rows of each of three sequences have the logits of rows one by 
   }
 }
 
+// One sequence gets its tokens one by one, the other a few in a step, which becomes a graph.
+void check_few_of_one(const Model& model, double bound) {
+  RunOptions options;
+  options.sequences = 2;
+  const auto executor = cuda::make_executor(model, options, 0, switches());
+  const std::vector<int32_t> ids = random_tokens(200, 23, model.config.vocab);
+  Sequence together = executor->new_sequence(), alone = executor->new_sequence();
+  size_t at = 0;
+  for (int time = 0; time < 8; ++time) {
+    CAPTURE(time);
+    const size_t count = time % 2 == 0 ? 5 : 2;
+    const auto tokens = std::span(ids).subspan(at, count);
+    LogitRows expected;
+    for (size_t i = 0; i < count; ++i) {
+      const SeqRows one{&alone, tokens.subspan(i, 1), Want::LastRow};
+      expected.push_back(run_rows(*executor, {&one, 1}).front());
+    }
+    const SeqRows rows{&together, tokens, Want::EveryRow};
+    CHECK(mean_divergence(run_rows(*executor, {&rows, 1}), expected) < bound);
+    at += count;
+  }
+}
+
+TEST_CASE("a few rows of a recurrent sequence have the logits of rows one by one") {
+  const TempFolder temp;
+  check_few_of_one(open_model(temp.write("recurrent.gguf", RecurrentGguf().file())).model, 1e-9);
+  for (const char* name : {"qwen3_5", "qwen3_next", "lfm2"}) {
+    CAPTURE(name);
+    const std::filesystem::path golden = find_golden(name);
+    if (!golden.empty()) check_few_of_one(open_model(golden).model, 1e-3);
+  }
+}
+
 TEST_CASE("a step of a few rows gives the same bits with and without a graph") {
-  const Model model = random_llama({.type = DType::BF16, .heads = 8, .kv_heads = 2});
-  const std::vector<int32_t> ids = random_tokens(300, 22);
+  const TempFolder temp;
+  const bool recurrent = GENERATE(false, true);
+  const Model model = recurrent
+                          ? open_model(temp.write("recurrent.gguf", RecurrentGguf().file())).model
+                          : random_llama({.type = DType::BF16, .heads = 8, .kv_heads = 2});
+  const std::vector<int32_t> ids = random_tokens(300, 22, model.config.vocab);
   std::vector<LogitRows> found;
   for (const bool graphs : {true, false}) {
     cuda::Switches own = switches();
