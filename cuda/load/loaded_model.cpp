@@ -127,6 +127,14 @@ void LoadedModel::load(LoadedOp& op, const Norm& norm, Stream stream) {
   if (norm.bias != WeightId::None) op.norm_bias = norm_weight(norm.bias, stream);
 }
 
+void LoadedModel::load(LoadedOp& op, const BufferNorm& norm, Stream stream) {
+  op.norm = norm_weight(norm.weight, fused_.cols(norm.out), stream);
+}
+
+void LoadedModel::load(LoadedOp& op, const HeadProducts& products, Stream stream) {
+  op.pieces = {weights_.upload(joined({&products.weight, 1}, false), fused_.type, stream)};
+}
+
 void LoadedModel::load(LoadedOp& op, const FusedLinear& linear, Stream stream) {
   const bool alternate = fused_.alternates(linear);
   const std::span<const WeightId> parts(linear.parts);

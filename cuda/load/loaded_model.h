@@ -22,8 +22,9 @@ struct LoadedStack {
 // An op and its weights. A field that names no op belongs to the op above it.
 struct LoadedOp {
   const FusedOp* fused = nullptr;
-  std::vector<Matrix> pieces;   // Embed: one; FusedLinear: as FusedProgram::pieces()
-  const float* norm = nullptr;  // Norm, FusedLinear
+  // Embed, HeadProducts: one; FusedLinear: as FusedProgram::pieces()
+  std::vector<Matrix> pieces;
+  const float* norm = nullptr;  // Norm, BufferNorm, FusedLinear
   const float* norm_bias = nullptr;
   const float* bias = nullptr;
   const float* post_norm = nullptr;  // and FusedExchange
@@ -81,7 +82,9 @@ class LoadedModel {
   void load(LoadedOp&, const Given&, Stream) {}
   void load(LoadedOp&, const GatedAct&, Stream) {}
   void load(LoadedOp&, const GatedPart&, Stream) {}
-  void load(LoadedOp&, const HeadPart&, Stream) {}
+  void load(LoadedOp&, const FusedPart&, Stream) {}
+  void load(LoadedOp& op, const BufferNorm& norm, Stream stream);
+  void load(LoadedOp& op, const HeadProducts& products, Stream stream);
   LoadedStack load(const ExpertStack& stack, int count, Stream stream);
   const float* experts_bias(const ExpertStack& stack, int count, Stream stream);
   const float* norm_weight(WeightId id, Stream stream);

@@ -22,7 +22,7 @@ Fused Fuser::run() {
     } else if (!qkv_attention() && !reading_attention() && !delta_net() && !short_conv() &&
                !routed_experts() && !experts_beside() && !layer_embeddings() &&
                !layer_embedding() && !linear_group() && !exchange() && !own_norm() && !row_gate() &&
-               !gated_act() && !given() && !part()) {
+               !gated_act() && !given() && !latent_attention() && !part() && !buffer_norm()) {
       fail(Exit::Failed, "CUDA has no kernel for op ", at_, ", ", op_name(ops_[at_]),
            ", where it stands in this model; use --device cpu");
     }
@@ -185,7 +185,16 @@ bool Fuser::part() {
   if (!part || part->heads != 1 || part->out == hidden_ || part->in == layer_embeddings_) {
     return false;
   }
-  emit(*part, 1);
+  emit(fused_part(*part), 1);
+  return true;
+}
+
+bool Fuser::buffer_norm() {
+  const auto* norm = get<Norm>(at_);
+  if (!norm || norm->kind != NormKind::Rms || norm->in == hidden_ || norm->out != norm->in) {
+    return false;
+  }
+  emit(BufferNorm{norm->out, norm->weight, norm->eps}, 1);
   return true;
 }
 
@@ -206,7 +215,7 @@ bool Fuser::linear_group() {
     return true;
   }
   const auto* linear = get<Linear>(first);
-  if (!linear || (norm && norm->out != linear->in)) return false;
+  if (!linear || linear->heads != 1 || (norm && norm->out != linear->in)) return false;
   FusedLinear fused;
   fused.parts = {linear->weight};
   fused.biases = {linear->bias};

@@ -67,6 +67,7 @@ struct FusedAttention {
   WeightId sinks = WeightId::None;
   bool appends = true;
   bool values_are_keys = false;  // v is k before its norm; the buffer has q and k alone
+  bool keys_serve = false;       // the keys in the cache serve as values; the buffer has no v
   bool v_norm = false;           // each head of the values in the cache is normed without weights
 };
 
@@ -112,6 +113,35 @@ struct GatedPart {
   Activation activation;
 };
 
+// x = norm(x), an Rms norm of a buffer of the activations' type.
+struct BufferNorm {
+  ActId out;
+  WeightId weight;
+  float eps;
+};
+
+// Some columns of each head of a row. Heads are `width` columns apart, rows `stride`.
+struct HeadPlace {
+  ActId buffer;
+  int64_t first, width, stride;
+};
+
+// A HeadPart whose rows may lie in a wider buffer. They keep their type, or are rounded.
+struct FusedPart {
+  ActId out;
+  HeadPlace from, to;
+  int heads;
+  int64_t cols;  // of a head's part
+};
+
+// A Linear for each head by itself. The weight has the activations' type, whatever the file has.
+struct HeadProducts {
+  ActId out;
+  HeadPlace from, to;
+  WeightId weight;
+  int heads;
+};
+
 // A gated delta net with its convolution before it, the norm of each head and the gate behind it.
 // `in` is the product of all that the net reads, side by side.
 struct FusedDelta {
@@ -138,11 +168,11 @@ struct FusedShortConv {
 // Norm: a norm of the residual stream that several ops read. It writes its buffer in the
 // activations' type, or the residual stream itself in float32. GatedAct: gates a buffer in place.
 // Embed: into a float32 buffer, the first one into the residual stream. Given: into the residual
-// stream, or into a buffer of the activations' type. HeadPart: of rows that are one head, which
-// keep their type.
+// stream, or into a buffer of the activations' type.
 struct FusedOp {
   std::variant<Embed, Given, Norm, FusedLinear, FusedAttention, FusedExperts, FusedDelta,
-               FusedShortConv, RowGate, GatedAct, SumOfNorms, GatedPart, HeadPart, FusedExchange>
+               FusedShortConv, RowGate, GatedAct, SumOfNorms, GatedPart, FusedPart, BufferNorm,
+               HeadProducts, FusedExchange>
       op;
   size_t last;  // index of the last op of the Program that this op does
 };

@@ -84,7 +84,9 @@ std::vector<WeightId> weights_of(const FusedOp& op) {
                    return Ids{o.norm, o.a_norm, o.b_norm};
                  },
                  [](const GatedAct&) { return Ids(); }, [](const GatedPart&) { return Ids(); },
-                 [](const HeadPart&) { return Ids(); },
+                 [](const FusedPart&) { return Ids(); },
+                 [](const BufferNorm& o) { return Ids{o.weight}; },
+                 [](const HeadProducts& o) { return Ids{o.weight}; },
                  [&](const FusedExchange& o) { return norm_ids(o.norm); }},
       op.op);
 }
@@ -225,8 +227,8 @@ std::optional<ActId> FusedProgram::float_result(const FusedOp& op) const {
   if (const auto* o = std::get_if<Given>(&op.op)) {
     return o->out == hidden ? std::optional(o->out) : std::nullopt;
   }
-  if (const auto* o = std::get_if<HeadPart>(&op.op)) {
-    return o->in == hidden ? std::optional(o->out) : std::nullopt;
+  if (const auto* o = std::get_if<FusedPart>(&op.op)) {
+    return o->from.buffer == hidden ? std::optional(o->out) : std::nullopt;
   }
   const auto* linear = std::get_if<FusedLinear>(&op.op);
   const auto* experts = std::get_if<FusedExperts>(&op.op);
@@ -291,8 +293,8 @@ FusedProgram fuse_program(Program program) {
     }
   }
   for (const FusedOp& op : fused.ops) {
-    const auto* part = std::get_if<HeadPart>(&op.op);
-    if (part && fused.type_of(part->in) != fused.type_of(part->out) &&
+    const auto* part = std::get_if<FusedPart>(&op.op);
+    if (part && fused.type_of(part->from.buffer) != fused.type_of(part->out) &&
         fused.type_of(part->out) == DType::F32) {
       fail(Exit::Failed, "CUDA has no kernel for op ", op.last,
            ", a part of 16-bit rows beside parts of float32 rows; use --device cpu");

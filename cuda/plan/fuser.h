@@ -65,6 +65,7 @@ class Fuser {
   bool gated_act();  // gates one of its inputs in place
   bool given();
   bool part();  // copies columns of whole rows
+  bool buffer_norm();
 
   // In fuse_attention.cpp.
 
@@ -87,6 +88,14 @@ class Fuser {
   bool qkv_attention();
   // [norm], q, [norm q], [rope q], attention on the keys and values of an earlier layer
   bool reading_attention();
+
+  // In fuse_latent.cpp.
+
+  HeadPlace place(ActId buffer, int heads, int64_t first) const;
+  FusedPart fused_part(const HeadPart& part) const;
+  // Parts that make one head of keys, parts and a product that make queries, ropes, attention whose
+  // keys serve as values
+  bool latent_attention();
 
   // In fuse_layers.cpp.
 

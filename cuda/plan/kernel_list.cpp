@@ -125,7 +125,20 @@ class Lister {
     add("", concat("[", fused_.cols(op.out), "]"), prompts_, kAnyRows);
   }
 
-  void list(const HeadPart& op) { add("", concat("[", op.cols, "]"), prompts_, kAnyRows); }
+  void list(const FusedPart& op) {
+    add("", concat("[", op.heads * op.cols, "]"), prompts_, kAnyRows);
+  }
+
+  void list(const BufferNorm& op) {
+    add(weights_text({op.weight}), concat("[", fused_.cols(op.out), "]"), prompts_, kAnyRows);
+  }
+
+  void list(const HeadProducts& op) {
+    const TensorView& view = fused_.program.weight(op.weight).view;
+    add(weights_text({op.weight}),
+        concat(op.heads, " heads, [", view.rows / op.heads, ", ", view.cols, "]"), prompts_,
+        kAnyRows);
+  }
 
   void list(const SumOfNorms& op) {
     add(weights_text({op.a_norm, op.b_norm, op.norm}), concat("[", fused_.cols(op.out), "]"),
@@ -201,7 +214,9 @@ class Lister {
                                  [](const GatedPart&) { return std::string("gated_part"); },
                                  [](const SumOfNorms&) { return std::string("sum_of_norms"); },
                                  [](const Given&) { return std::string("given"); },
-                                 [](const HeadPart&) { return std::string("part"); },
+                                 [](const FusedPart&) { return std::string("part"); },
+                                 [](const BufferNorm&) { return std::string("norm"); },
+                                 [](const HeadProducts&) { return std::string("head products"); },
                                  [](const FusedExchange&) { return std::string("exchange"); }},
                       fused_.ops[entry.op].op);
   }

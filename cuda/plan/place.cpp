@@ -68,7 +68,12 @@ OpBytes bytes_of(const FusedProgram& fused, const FusedOp& op) {
                  [](const Given&) {},
                  [](const GatedAct&) {},
                  [](const GatedPart&) {},
-                 [](const HeadPart&) {},
+                 [](const FusedPart&) {},
+                 [&](const BufferNorm& o) { add_floats(fused.cols(o.out)); },
+                 [&](const HeadProducts& o) {
+                   const TensorView& view = fused.program.weight(o.weight).view;
+                   bytes.others += padded(matrix_bytes(fused.type, view.rows, view.cols));
+                 },
                  [&](const FusedAttention& o) {
                    if (o.sinks != WeightId::None) add_floats(o.spec.heads);
                    if (!o.norm) return;

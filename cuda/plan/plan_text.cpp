@@ -56,6 +56,8 @@ std::string entry_text(const FusedProgram& fused, const StepEntry& entry) {
       [](const GatedActEntry&) { return std::string("gated_act"); },
       [](const GatedPartEntry&) { return std::string("gated_part"); },
       [](const PartEntry&) { return std::string("copy_part"); },
+      [](const BufferNormEntry&) { return std::string("qk_norm"); },
+      [](const HeadProductsEntry&) { return std::string("head_products"); },
       [](const SumOfNormsEntry&) { return std::string("sum_of_norms"); },
       [&](const ExchangeEntry&) {
         const auto& exchange = std::get<FusedExchange>(fused.ops[entry.op].op);

@@ -142,7 +142,11 @@ void StepPlanner::add(const GatedAct&) { emit(GatedActEntry(), dependent_); }
 
 void StepPlanner::add(const GatedPart&) { emit(GatedPartEntry(), dependent_); }
 
-void StepPlanner::add(const HeadPart&) { emit(PartEntry(), dependent_); }
+void StepPlanner::add(const FusedPart&) { emit(PartEntry(), dependent_); }
+
+void StepPlanner::add(const BufferNorm&) { emit(BufferNormEntry(), dependent_); }
+
+void StepPlanner::add(const HeadProducts&) { emit(HeadProductsEntry(), dependent_); }
 
 void StepPlanner::add(const SumOfNorms&) { emit(SumOfNormsEntry(), dependent_); }
 

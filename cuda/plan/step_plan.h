@@ -171,8 +171,10 @@ struct ShortConvEntry {
 // Gates a buffer in place: GatedAct.
 struct GatedActEntry {};
 struct GatedPartEntry {};
-// Copies columns: HeadPart.
+// Copies columns: FusedPart.
 struct PartEntry {};
+struct BufferNormEntry {};
+struct HeadProductsEntry {};
 struct SumOfNormsEntry {};
 // all_reduce, and then the norm of a FusedExchange that has one.
 struct ExchangeEntry {};
@@ -204,9 +206,10 @@ using EntryKind =
     std::variant<EmbedEntry, GivenEntry, ToTypeEntry, NormEntry, RmsNormEntry, ProductEntry,
                  GateEntry, BiasEntry, PostNormEntry, CapEntry, GatherEntry, RowGateEntry,
                  QkNormEntry, RopeAppendEntry, AttentionEntry, DeltaEntry, ShortConvEntry,
-                 GatedActEntry, GatedPartEntry, PartEntry, SumOfNormsEntry, ExchangeEntry,
-                 RouteEntry, SortChoicesEntry, ExpertsEntry, ExpertsGateEntry, PlaceRowsEntry,
-                 CombineEntry, CopyEntry, AwaitEntry, HostEntry, CacheEntry, HostExpertsEntry>;
+                 GatedActEntry, GatedPartEntry, PartEntry, BufferNormEntry, HeadProductsEntry,
+                 SumOfNormsEntry, ExchangeEntry, RouteEntry, SortChoicesEntry, ExpertsEntry,
+                 ExpertsGateEntry, PlaceRowsEntry, CombineEntry, CopyEntry, AwaitEntry, HostEntry,
+                 CacheEntry, HostExpertsEntry>;
 
 struct StepEntry {
   size_t op;               // index into FusedProgram::ops

@@ -54,7 +54,9 @@ class StepPlanner {
   void add(const RowGate& gate);
   void add(const GatedAct& gated);
   void add(const GatedPart& gated);
-  void add(const HeadPart& part);
+  void add(const FusedPart& part);
+  void add(const BufferNorm& norm);
+  void add(const HeadProducts& products);
   void add(const SumOfNorms& sum);
   void add(const FusedExchange& exchange);
 

@@ -20,13 +20,7 @@ std::string_view missing(const std::vector<Op>& ops, size_t at) {
   const auto convolves = [&](size_t i) {
     return i < ops.size() && std::holds_alternative<CausalConv>(ops[i]);
   };
-  if (const auto* o = std::get_if<Linear>(&op)) {
-    return o->heads == 1 ? "" : "for each head by itself";
-  }
   if (std::holds_alternative<Delta>(op)) return "of an adapter (--lora)";
-  if (const auto* o = std::get_if<HeadPart>(&op)) {
-    return o->width == 0 ? "" : "into heads that are wider than the part";
-  }
   const auto* conv = std::get_if<CausalConv>(&op);
   if (conv && conv->activation == Activation::Identity) {
     return gates(at - 1) && gates(at + 1) ? "" : "without an activation or gates around it";

@@ -5,6 +5,7 @@
 #include "cuda/gpu/check.h"
 #include "cuda/kernels/exchange/all_gather.h"
 #include "cuda/kernels/exchange/all_reduce.h"
+#include "cuda/kernels/gemv/head_products.h"
 #include "cuda/kernels/pointwise/pointwise.h"
 #include "cuda/kernels/tiles/tiles.h"
 #include "cuda/run/launchers.h"
@@ -142,19 +143,63 @@ void StepOps::launch(const Step& step, const StepEntry& entry, const EmbedEntry&
 void StepOps::launch(const Step& step, const StepEntry& entry, const GivenEntry&) {
   const auto& given = op<Given>(entry);
   const int64_t cols = p_.fused.cols(given.out);
-  launch_copy_part(
-      {DType::F32, p_.fused.type_of(given.out), p_.step.given() + given.first, act(given.out),
-       step.rows, cols, p_.sizes.step.given_cols, cols, entry.dependent},
-      stream_);
+  launch_copy_part({DType::F32,
+                    p_.fused.type_of(given.out),
+                    p_.step.given() + given.first,
+                    act(given.out),
+                    step.rows,
+                    1,
+                    cols,
+                    {0, p_.sizes.step.given_cols},
+                    {0, cols},
+                    entry.dependent},
+                   stream_);
 }
 
 void StepOps::launch(const Step& step, const StepEntry& entry, const PartEntry&) {
-  const auto& part = op<HeadPart>(entry);
-  const DType in = p_.fused.type_of(part.in), out = p_.fused.type_of(part.out);
-  launch_copy_part({in, out, act<std::byte>(part.in) + row_bytes(in, part.first),
-                    act<std::byte>(part.out) + row_bytes(out, part.to), step.rows, part.cols,
-                    p_.fused.cols(part.in), p_.fused.cols(part.out), entry.dependent},
+  const auto& [out, from, to, heads, cols] = op<FusedPart>(entry);
+  launch_copy_part({p_.fused.type_of(from.buffer),
+                    p_.fused.type_of(out),
+                    columns(from),
+                    columns(to),
+                    step.rows,
+                    heads,
+                    cols,
+                    {from.width, from.stride},
+                    {to.width, to.stride},
+                    entry.dependent},
                    stream_);
+}
+
+void StepOps::launch(const Step& step, const StepEntry& entry, const BufferNormEntry&) {
+  const auto& norm = op<BufferNorm>(entry);
+  const int64_t cols = p_.fused.cols(norm.out);
+  launch_qk_norm({p_.fused.type, act(norm.out), loaded(entry).norm, nullptr, cols, 0, cols,
+                  step.rows, norm.eps, entry.dependent},
+                 stream_);
+}
+
+void StepOps::launch(const Step& step, const StepEntry& entry, const HeadProductsEntry&) {
+  const auto& products = op<HeadProducts>(entry);
+  const Matrix& weight = loaded(entry).pieces.front();
+  const HeadPlace &from = products.from, &to = products.to;
+  launch_head_products({p_.fused.type,
+                        weight.data,
+                        weight.outs / products.heads,
+                        weight.ins,
+                        columns(from),
+                        columns(to),
+                        {from.width, from.stride},
+                        {to.width, to.stride},
+                        products.heads,
+                        step.rows,
+                        entry.dependent},
+                       stream_);
+}
+
+// The first head's columns in the first row.
+std::byte* StepOps::columns(const HeadPlace& place) const {
+  return act<std::byte>(place.buffer) + row_bytes(p_.fused.type_of(place.buffer), place.first);
 }
 
 void StepOps::launch(const Step& step, const StepEntry& entry, const ToTypeEntry& to) {

@@ -104,6 +104,8 @@ class StepOps {
   void launch(const Step& step, const StepEntry& entry, const GatedActEntry& gated);
   void launch(const Step& step, const StepEntry& entry, const GatedPartEntry& gated);
   void launch(const Step& step, const StepEntry& entry, const PartEntry& part);
+  void launch(const Step& step, const StepEntry& entry, const BufferNormEntry& norm);
+  void launch(const Step& step, const StepEntry& entry, const HeadProductsEntry& products);
   void launch(const Step& step, const StepEntry& entry, const SumOfNormsEntry& sum);
   void launch(const Step& step, const StepEntry& entry, const ExchangeEntry& exchange);
   void launch(const Step& step, const StepEntry& entry, const RouteEntry& route);
@@ -129,6 +131,8 @@ class StepOps {
   Routing routing(const Step& step, const StepEntry& entry) const;
   RouteLaunch route_launch(const Step& step, const StepEntry& entry) const;
   void* address(const Step& step, const BufferName& buffer, DType type) const;
+
+  std::byte* columns(const HeadPlace& place) const;
 
   template <class T = void>
   T* act(ActId id) const {

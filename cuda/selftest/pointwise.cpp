@@ -145,9 +145,16 @@ void test_pointwise(const selftest::PointwiseCase& c, const selftest::PointwiseD
       break;
     case Pointwise::CopyPart:
       kernel = "copy_part";
-      launch_copy_part(
-          {DType::F32, c.type, weight + c.cols / 2, out.data, c.rows, c.cols, 2 * c.cols, c.cols},
-          test.stream);
+      launch_copy_part({DType::F32,
+                        c.type,
+                        weight + c.cols / 2,
+                        out.data,
+                        c.rows,
+                        1,
+                        c.cols,
+                        {0, 2 * c.cols},
+                        {0, c.cols}},
+                       test.stream);
       break;
     case Pointwise::ScaledAdd:
       break;

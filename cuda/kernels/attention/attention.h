@@ -55,6 +55,8 @@ struct AttentionLaunch {
   bool v_norm = false;           // each head of v is normed without weights; requires q_norm
   // qkv has no v: it is k before its norm.
   bool values_are_keys = false;
+  // qkv has no v: the keys in the cache serve as values too. Of attention_plain alone.
+  bool keys_serve = false;
   // False: the cache has the rows' keys and values already, and qkv has q alone. Then k_norm and
   // v_norm have no effect.
   bool appends = true;
@@ -80,10 +82,11 @@ struct AttentionLaunch {
   } prefill;
 };
 
-inline constexpr int kMaxHeadDim = 512;
+inline constexpr int kMaxHeadDim = 576;
 inline constexpr int kMaxMmaHeadDim = 256;  // of kernels that multiply on tensor cores
 inline bool mma_takes(const AttentionSpec& s) { return s.head_dim <= kMaxMmaHeadDim; }
-inline constexpr int kMaxGroup = 64;  // query heads that read one KV head
+// Query heads that read one KV head, of heads that mma_takes().
+inline constexpr int kMaxGroup = 64;
 
 // attention_code_of(): the best code for `type` that a GPU of this compute capability can run.
 // attention_code(): the best that this program holds for the current device, which may be less.
@@ -143,8 +146,8 @@ void launch_attention_plain(const AttentionLaunch& launch, Stream stream);
 // Throws an Error that names types and shape if no kernel supports them. All kernels take a cache
 // of the activations' type alone.
 void check_attention(DType type, DType cache_type, const AttentionSpec& spec, int rope_pairs);
-// Throws if queries grow with their position and not all their dimensions rotate: kernels apply the
-// growth when they rotate.
+// Throws if queries grow with their position, not all their dimensions rotate, and mma_takes() the
+// heads: those kernels apply the growth when they rotate.
 void check_growth(const AttentionSpec& spec, int rope_pairs);
 inline void check_attention(const AttentionLaunch& a) {
   check_attention(a.type, a.cache_type, a.spec, a.rope_pairs);

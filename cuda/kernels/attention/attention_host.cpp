@@ -24,7 +24,7 @@ void check_attention(DType type, DType cache_type, const AttentionSpec& s, int r
   }
   const bool number = type == DType::F32 || type == DType::F16 || type == DType::BF16;
   const bool heads = s.kv_heads > 0 && s.heads > 0 && s.heads % s.kv_heads == 0;
-  const bool group = heads && s.heads / s.kv_heads <= kMaxGroup;
+  const bool group = heads && (!mma_takes(s) || s.heads / s.kv_heads <= kMaxGroup);
   const bool dims = s.head_dim > 0 && s.head_dim <= kMaxHeadDim && s.head_dim % 2 == 0 &&
                     2 * rope_pairs <= s.head_dim;
   if (!number || !group || !dims) {
@@ -36,7 +36,7 @@ void check_attention(DType type, DType cache_type, const AttentionSpec& s, int r
 }
 
 void check_growth(const AttentionSpec& s, int rope_pairs) {
-  if (s.growth.rate == 0 || 2 * rope_pairs == s.head_dim) return;
+  if (s.growth.rate == 0 || 2 * rope_pairs == s.head_dim || !mma_takes(s)) return;
   fail(Exit::Model, "no CUDA attention for queries that grow with their position and have ",
        s.head_dim, " dimensions, of which ", 2 * rope_pairs, " rotate; all must rotate");
 }

@@ -68,14 +68,23 @@ __global__ void __launch_bounds__(kRopeThreads) rope_append(AttentionLaunch a) {
     *reinterpret_cast<Some*>(to + at_y) = y;
   }
 
+  const int packs = head_dim / kCount, rotated = 2 * units;
+  if (growth != 1 && rotated < packs) {
+    for (int u = threadIdx.x; u < s.heads * packs; u += kRopeThreads) {
+      if (u % packs < rotated) continue;
+      Some& some = reinterpret_cast<Some*>(q)[u];
+#pragma unroll
+      for (T& x : some.x) x = from_float<T>(to_float(x) * growth);
+    }
+  }
   if (!a.appends) return;
   // Copies what does not rotate: the values, and the other dimensions of the keys.
-  const int packs = head_dim / kCount, rotated = 2 * units;
   for (int u = threadIdx.x; u < s.kv_heads * packs; u += kRopeThreads) {
     const int head = u / packs, i = u % packs;
     T* keys = page_keys<T>(a, page, head) + slot;
     const int64_t from = int64_t{head} * packs + i;
     if (i >= rotated) reinterpret_cast<Some*>(keys)[i] = reinterpret_cast<const Some*>(k)[from];
+    if (a.keys_serve) continue;
     reinterpret_cast<Some*>(keys + keys_to_values(s))[i] = reinterpret_cast<const Some*>(v)[from];
   }
 }
@@ -236,7 +245,7 @@ __global__ void __launch_bounds__(kWarps * 32) attend_plain(AttentionLaunch a) {
       const T* key = page_keys<T>(a, pages[token / kPageTokens], kv_head) +
                      int64_t{token % kPageTokens} * head_dim;
       load(key, keys[n]);
-      load(key + keys_to_values(s), values[n]);
+      if (!a.keys_serve) load(key + keys_to_values(s), values[n]);
     }
     float scores[kTogether], higher = maximum;
 #pragma unroll
@@ -251,6 +260,13 @@ __global__ void __launch_bounds__(kWarps * 32) attend_plain(AttentionLaunch a) {
       if (s.softcap != 0) score = s.softcap * tanhf(score / s.softcap);
       scores[n] = t + n * kWarps <= position ? score : -INFINITY;
       higher = fmaxf(higher, scores[n]);
+    }
+    if (a.keys_serve) {
+#pragma unroll
+      for (int n = 0; n < kTogether; ++n) {
+#pragma unroll
+        for (int i = 0; i < kPacks; ++i) values[n][i] = keys[n][i];
+      }
     }
     const float keep = expf(maximum - higher);
     maximum = higher;
@@ -326,16 +342,20 @@ void launch_attention_plain(const AttentionLaunch& a, Stream stream) {
   const auto launch = [&](auto* kernel, int warps) {
     launch_kernel(kernel, {dim3(a.rows, a.spec.heads), warps * 32, 0, a.dependent}, stream, a);
   };
-  constexpr int kFew = 4, kMany = 16;  // warps
+  constexpr int kFew = 4, kMore = 8, kMany = 16;  // warps
+  constexpr int kLarge = 512, kLargest = 768;     // dimensions
+  static_assert(kMaxHeadDim <= kLargest);
   dispatch(a.type, [&](auto type) {
     using T = decltype(type);
     constexpr int kVec = 16 / sizeof(T);
     if (a.spec.head_dim <= 256) {
       launch(attend_plain<T, 256, 1, kFew, 1>, kFew);
     } else if (a.spec.head_dim % kVec == 0) {
-      launch(attend_plain<T, kMaxHeadDim, kVec, kMany, 2>, kMany);
+      if (a.spec.head_dim > kLarge) return launch(attend_plain<T, kLargest, kVec, kMore, 2>, kMore);
+      launch(attend_plain<T, kLarge, kVec, kMany, 2>, kMany);
     } else {
-      launch(attend_plain<T, kMaxHeadDim, 1, kMany, 1>, kMany);
+      if (a.spec.head_dim > kLarge) return launch(attend_plain<T, kLargest, 1, kMore, 1>, kMore);
+      launch(attend_plain<T, kLarge, 1, kMany, 1>, kMany);
     }
   });
 }

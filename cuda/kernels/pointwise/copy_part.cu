@@ -1,4 +1,5 @@
-// Copies a part of each row: the numbers that a step is given, and columns of other rows.
+// Copies columns of each head of each row: the numbers that a step is given, and parts of other
+// rows.
 #include "cuda/kernels/device/launch.cuh"
 #include "cuda/kernels/device/number.cuh"
 #include "cuda/kernels/pointwise/pointwise.h"
@@ -8,32 +9,37 @@ namespace {
 
 constexpr int kThreads = 256;
 
-// kCount: numbers in one access; divides cols and both strides.
+// kCount: numbers in one access; divides cols, widths and strides.
 template <class In, class Out, int kCount>
 __global__ void __launch_bounds__(kThreads) copy_part(CopyPartLaunch a) {
   const int64_t at = (int64_t{blockIdx.x} * kThreads + threadIdx.x) * kCount;
   let_next_kernel_start();
   wait_for_kernel_ahead();
-  if (at >= a.rows * a.cols) return;
-  const int64_t row = at / a.cols, col = at % a.cols;
-  const auto in = *reinterpret_cast<const Pack<In, kCount>*>(static_cast<const In*>(a.in) +
-                                                             row * a.in_stride + col);
+  if (at >= a.rows * a.heads * a.cols) return;
+  const int64_t col = at % a.cols, head = at / a.cols % a.heads, row = at / a.cols / a.heads;
+  const auto place = [&](const CopyPartLaunch::Place& p) {
+    return row * p.stride + head * p.width + col;
+  };
+  const auto in =
+      *reinterpret_cast<const Pack<In, kCount>*>(static_cast<const In*>(a.in) + place(a.from));
   Pack<Out, kCount> out;
 #pragma unroll
   for (int i = 0; i < kCount; ++i) out.x[i] = from_float<Out>(to_float(in.x[i]));
-  *reinterpret_cast<Pack<Out, kCount>*>(static_cast<Out*>(a.out) + row * a.out_stride + col) = out;
+  *reinterpret_cast<Pack<Out, kCount>*>(static_cast<Out*>(a.out) + place(a.to)) = out;
 }
 
 template <class In, class Out>
 void launch(const CopyPartLaunch& a, Stream stream) {
   constexpr int kMost = 4;
-  const auto divides = [](int64_t number) { return number % kMost == 0; };
+  const auto divides = [](const CopyPartLaunch::Place& place) {
+    return place.width % kMost == 0 && place.stride % kMost == 0;
+  };
   const auto aligned = [&](const void* data, size_t element) {
     return reinterpret_cast<uintptr_t>(data) % (kMost * element) == 0;
   };
-  const bool many = divides(a.cols) && divides(a.in_stride) && divides(a.out_stride) &&
+  const bool many = a.cols % kMost == 0 && divides(a.from) && divides(a.to) &&
                     aligned(a.in, sizeof(In)) && aligned(a.out, sizeof(Out));
-  const int64_t threads = a.rows * a.cols / (many ? kMost : 1);
+  const int64_t threads = a.rows * a.heads * a.cols / (many ? kMost : 1);
   const dim3 blocks(static_cast<unsigned>((threads + kThreads - 1) / kThreads));
   launch_kernel(many ? copy_part<In, Out, kMost> : copy_part<In, Out, 1>,
                 {blocks, kThreads, 0, a.dependent}, stream, a);

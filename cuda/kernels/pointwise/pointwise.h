@@ -127,19 +127,23 @@ struct GatedPartLaunch {
 };
 void launch_gated_part(const GatedPartLaunch& launch, Stream stream);
 
-// Copies the columns of each row, from rows that are in_stride apart to rows that are out_stride
-// apart. Float32 may be rounded to the other type.
+// Copies the same columns of each head of each row. Float32 may be rounded to the other type.
 struct CopyPartLaunch {
+  // Where a part lies: heads are `width` numbers apart, rows `stride`.
+  struct Place {
+    int64_t width, stride;
+  };
   DType in_type, out_type;
-  const void* in;  // from the part's first column on
+  const void* in;  // from the first head's first column on
   void* out;       // the same
-  int rows;
-  int64_t cols, in_stride, out_stride;
+  int rows, heads;
+  int64_t cols;  // of a head
+  Place from, to;
   bool dependent = false;  // LinearShape's
 };
 void launch_copy_part(const CopyPartLaunch& launch, Stream stream);
 
-// Norms a row's queries together and its keys together, in place.
+// Norms a row's queries together and its keys together, in place. Without keys, k_cols is 0.
 struct QkNormLaunch {
   DType type;
   void* qkv;                         // [rows, row_numbers]: q_cols of q, k_cols of k, then others

@@ -302,7 +302,8 @@ void launch_qk_norm(const QkNormLaunch& a, Stream stream) {
     using T = decltype(type);
     const bool by_four = a.q_cols % 4 == 0 && a.k_cols % 4 == 0 && a.row_numbers % 4 == 0;
     const auto kernel = by_four ? qk_norm<T, 4> : qk_norm<T, 1>;
-    launch_kernel(kernel, {dim3(a.rows, 2), kThreads, 0, a.dependent}, stream, a);
+    launch_kernel(kernel, {dim3(a.rows, a.k_cols > 0 ? 2 : 1), kThreads, 0, a.dependent}, stream,
+                  a);
   });
 }
 

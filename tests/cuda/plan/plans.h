@@ -45,7 +45,10 @@ inline std::string fused_text(Program program) {
                    [](const GatedAct&) { return " gated_act"; },
                    [](const cuda::GatedPart&) { return " gated_part"; },
                    [](const cuda::SumOfNorms&) { return " sum_of_norms"; },
-                   [](const Given&) { return " given"; }, [](const HeadPart&) { return " part"; },
+                   [](const Given&) { return " given"; },
+                   [](const cuda::FusedPart&) { return " part"; },
+                   [](const cuda::BufferNorm&) { return " buffer_norm"; },
+                   [](const cuda::HeadProducts&) { return " head_products"; },
                    [](const cuda::FusedExchange& o) {
                      return o.in_place() ? " sum" : o.norm ? " exchange+norm" : " exchange";
                    }},
