@@ -288,7 +288,7 @@ bool StepPlanner::routes_inside(const FusedExperts& op, const ExpertsEntry& gate
                                 const ExpertsEntry& down) const {
   const RoutingShape routing = {kind_.rows, op.spec.used, op.spec.count};
   return gate.kernel->routes && gate.kernel == down.kernel && !op.keeps_norm && !setting_.gpu.mps &&
-         !fused_.routes_apart(op) &&
+         !fused_.routes_apart(op) && op.spec.used_groups == op.spec.groups &&
          gate.kernel->routes(gate.shape, routing, setting_.gpu.multiprocessors);
 }
 

@@ -30,7 +30,8 @@ std::string_view missing(const std::vector<Op>& ops, size_t at) {
     return o->activation == Activation::Identity ? kNoActivation : "";
   }
   if (const auto* o = std::get_if<Experts>(&op)) {
-    if (o->spec.used_groups < o->spec.groups) return "with groups of experts";
+    constexpr int kMostGroups = 32;  // a lane of a warp for each
+    if (o->spec.groups > kMostGroups) return "with more than 32 groups of experts";
     if (o->spec.count > kMostExperts) return "with more than 1024 experts";
     static_assert(kMostExperts == 1024);
     return o->spec.activation == Activation::Identity ? kNoActivation : "";

@@ -5,14 +5,16 @@
 namespace skald {
 namespace {
 
-constexpr double kNewShare = 0.1;  // of a new observation in a mean
+constexpr double kNewRightShare = 0.1;  // of a new observation in a mean
 // Guesses that get no row are seldom seen to be right again. So what was seen of them is forgotten
 // slowly.
 constexpr double kForgotten = 0.01;
 
-void mean(double& value, double observed, double share) { value += share * (observed - value); }
+void move_mean(double& value, double observed, double share) {
+  value += share * (observed - value);
+}
 
-bool in_decode(const StepPicks::Rows& part) {
+bool is_one_row(const StepPicks::Rows& part) {
   return part.count == 1 && part.want == Want::LastRow && !part.sample->pools() &&
          !part.sample->unscored();
 }
@@ -39,7 +41,7 @@ int StepGuesses::offered(ScheduledSample& sample, const Room& room) const {
 }
 
 void StepGuesses::add(std::span<StepPicks::Rows> parts, const Room& room) {
-  measured_ = std::all_of(parts.begin(), parts.end(), in_decode);
+  measured_ = std::all_of(parts.begin(), parts.end(), is_one_row);
   if (!measured_) return;
   offering_.clear();
   offers_.clear();
@@ -59,8 +61,8 @@ void StepGuesses::add(std::span<StepPicks::Rows> parts, const Room& room) {
     const int64_t more = sample.sequence.missing_pages(part.count + shares[i]) -
                          sample.sequence.missing_pages(part.count);
     if (shares[i] == 0 || more > pages) {  // guesses preempt no sample
-      mean(guesses.right[static_cast<size_t>(guesses.kind)], GuessedSample::kFirstRight,
-           kForgotten);
+      move_mean(guesses.right[static_cast<size_t>(guesses.kind)], GuessedSample::kFirstRight,
+                kForgotten);
       continue;
     }
     pages -= more;
@@ -83,8 +85,8 @@ void StepGuesses::checked(std::span<const StepPicks::Rows> parts, double seconds
     ScheduledSample& sample = *part.sample;
     const int64_t right = std::clamp<int64_t>(sample.length() - part.first - 2, 0, part.guesses);
     double& likely = sample.guesses->right[static_cast<size_t>(sample.guesses->kind)];
-    for (int64_t i = 0; i < right; ++i) mean(likely, 1, kNewShare);
-    if (right < part.guesses && !sample.ended) mean(likely, 0, kNewShare);
+    for (int64_t i = 0; i < right; ++i) move_mean(likely, 1, kNewRightShare);
+    if (right < part.guesses && !sample.ended) move_mean(likely, 0, kNewRightShare);
     counts_.guesses += part.guesses;
     counts_.right += right;
     sample.sequence.truncate(std::min(sample.sequence.length(), sample.length() - 1));

@@ -5,8 +5,8 @@
 namespace skald {
 namespace {
 
-constexpr double kLeastGain = 1.03;
-constexpr double kNewShare = 0.1;  // of a new measurement in a mean
+constexpr double kLeastShareGain = 1.03;
+constexpr double kNewTimeShare = 0.1;  // of a new measurement in a mean
 // Until steps of as many rows are measured, an eighth more rows, or one more, are taken to cost
 // this much.
 constexpr double kMoreRowsCost = 0.04;
@@ -44,7 +44,7 @@ int64_t ShareControl::best_rows(int64_t texts, int64_t rows) {
   const double plain = seconds_of(texts);
   if (plain == 0) return texts;  // what guesses are compared with is not known
   const bool tries = skipped_ >= wait_;
-  double most = kLeastGain * static_cast<double>(texts) / plain;
+  double most = kLeastShareGain * static_cast<double>(texts) / plain;
   double tokens = static_cast<double>(texts);
   int64_t best = texts;
   for (int64_t count = 1; count <= std::ssize(guesses_) && texts + count <= rows; ++count) {
@@ -87,7 +87,7 @@ std::span<const int> ShareControl::share(std::span<const Offer> offers, int64_t 
 }
 
 void ShareControl::took(int64_t rows, double seconds) {
-  if (rows < std::ssize(steps_)) steps_[static_cast<size_t>(rows)].add(seconds, kNewShare);
+  if (rows < std::ssize(steps_)) steps_[static_cast<size_t>(rows)].add(seconds, kNewTimeShare);
 }
 
 }  // namespace skald

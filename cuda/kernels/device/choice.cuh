@@ -30,34 +30,22 @@ struct Choice {
   // Chooses the `used` best experts. An expert whose logit is NaN comes last; of equal logits the
   // lower expert comes first. choice_bias: [count] or nullptr.
   __device__ void choose(int used, const float* choice_bias) {
-    const int lane = static_cast<int>(threadIdx.x) % 32;
-    // Numbers with the same order as the logits. 1 stands for NaN, 0 for experts that are chosen or
-    // do not exist.
+    uint32_t keys[kEach];
+#pragma unroll
+    for (int i = 0; i < kEach; ++i) keys[i] = key_of(i, choice_bias);
+    take_best(used, keys);
+  }
+
+  // The same among the experts of the best groups, up to 32 groups (ExpertsSpec).
+  __device__ void choose_in_groups(const ExpertsSpec& spec, const float* choice_bias) {
+    const unsigned groups = best_groups(spec, choice_bias);
     uint32_t keys[kEach];
 #pragma unroll
     for (int i = 0; i < kEach; ++i) {
-      const bool exists = expert(i) < count;
-      float value = logits[i];
-      if (choice_bias && exists) value += choice_bias[expert(i)];
-      const uint32_t bits = __float_as_uint(value + 0.0f);  // -0 becomes 0
-      const uint32_t key = bits >> 31 ? ~bits : bits | 0x80000000u;
-      keys[i] = !exists ? 0 : isnan(value) ? 1 : key;
+      const bool open = expert(i) < count && groups >> expert(i) / (count / spec.groups) & 1;
+      keys[i] = open ? key_of(i, choice_bias) : 0;
     }
-#pragma unroll 1
-    for (int n = 0; n < used; ++n) {
-      uint32_t best = keys[0];
-#pragma unroll
-      for (int i = 1; i < kEach; ++i) best = max(best, keys[i]);
-      const uint32_t highest = warp_max(best);
-      const int owner = __ffs(static_cast<int>(__ballot_sync(~0u, best == highest))) - 1;
-      bool open = lane == owner;
-#pragma unroll
-      for (int i = 0; i < kEach; ++i) {
-        const bool mine = open && keys[i] == highest;
-        if (mine) keys[i] = 0, taken |= 1u << i;
-        open = open && !mine;
-      }
-    }
+    take_best(spec.used, keys);
   }
 
   // Calls fn(slot, expert, i) in each lane that has a chosen expert: its number in the row's list,
@@ -105,6 +93,75 @@ struct Choice {
   }
 
  private:
+  // What the choice compares. The lane's i-th expert exists.
+  __device__ float value_of(int i, const float* choice_bias) const {
+    return logits[i] + (choice_bias ? choice_bias[expert(i)] : 0);
+  }
+
+  // A number with the same order as the values. 1 stands for NaN, 0 for experts that are chosen or
+  // do not exist.
+  __device__ uint32_t key_of(int i, const float* choice_bias) const {
+    const bool exists = expert(i) < count;
+    const float value = exists ? value_of(i, choice_bias) : 0;
+    const uint32_t bits = __float_as_uint(value + 0.0f);  // -0 becomes 0
+    const uint32_t key = bits >> 31 ? ~bits : bits | 0x80000000u;
+    return !exists ? 0 : isnan(value) ? 1 : key;
+  }
+
+  __device__ void take_best(int used, uint32_t (&keys)[kEach]) {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+#pragma unroll 1
+    for (int n = 0; n < used; ++n) {
+      uint32_t best = keys[0];
+#pragma unroll
+      for (int i = 1; i < kEach; ++i) best = max(best, keys[i]);
+      const uint32_t highest = warp_max(best);
+      const int owner = __ffs(static_cast<int>(__ballot_sync(~0u, best == highest))) - 1;
+      bool open = lane == owner;
+#pragma unroll
+      for (int i = 0; i < kEach; ++i) {
+        const bool mine = open && keys[i] == highest;
+        if (mine) keys[i] = 0, taken |= 1u << i;
+        open = open && !mine;
+      }
+    }
+  }
+
+  // The groups that are used, a bit each: of equal groups, the earlier ones. A group is as good as
+  // its two best experts together. Lane g keeps that sum of group g.
+  __device__ unsigned best_groups(const ExpertsSpec& spec, const float* choice_bias) const {
+    const int lane = static_cast<int>(threadIdx.x) % 32, size = count / spec.groups;
+    float own = -INFINITY;
+    for (int group = 0; group < spec.groups; ++group) {
+      float first = -INFINITY, second = -INFINITY;
+      const auto put = [&](float value) {
+        if (value > first) {
+          second = first;
+          first = value;
+        } else if (value > second) {
+          second = value;
+        }
+      };
+#pragma unroll
+      for (int i = 0; i < kEach; ++i) {
+        if (expert(i) < count && expert(i) / size == group) put(value_of(i, choice_bias));
+      }
+      for (int offset = 16; offset > 0; offset /= 2) {
+        const float other = __shfl_xor_sync(~0u, first, offset);
+        const float next = __shfl_xor_sync(~0u, second, offset);
+        put(other);
+        put(next);
+      }
+      if (lane == group) own = size > 1 ? first + second : first;
+    }
+    int better = 0;
+    for (int group = 0; group < spec.groups; ++group) {
+      const float other = __shfl_sync(~0u, own, group);
+      better += other > own || (other == own && group < lane);
+    }
+    return __ballot_sync(~0u, lane < spec.groups && better < spec.used_groups);
+  }
+
   __device__ static uint32_t warp_max(uint32_t x) {
 #if __CUDA_ARCH__ >= 800
     return __reduce_max_sync(~0u, x);

@@ -43,7 +43,11 @@ __device__ void choose(const RouteLaunch& a, int row) {
     const int expert = choice.expert(i);
     choice.logits[i] = expert < r.count ? __ldcg(logits + expert) : 0;
   }
-  choice.choose(r.used, a.choice_bias);
+  if (a.spec.used_groups < a.spec.groups) {
+    choice.choose_in_groups(a.spec, a.choice_bias);
+  } else {
+    choice.choose(r.used, a.choice_bias);
+  }
   const int64_t at = int64_t{row} * r.used;
   choice.store(a.spec, r.chosen + at, r.weights + at);
 }

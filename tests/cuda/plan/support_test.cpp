@@ -87,18 +87,18 @@ TEST_CASE("CUDA refuses what its kernels would ignore") {
     p.file.matrix("by_head", DType::F32, kTwoDim, kTwoDim / 2);
     const WeightId weight = p.b.weight("by_head", kTwoDim, kTwoDim / 2);
     text = p.refusal(Linear{p.y, p.x, weight, WeightId::None, 2});
-    expected += "linear for each head by itself";
+    expected += "linear, where it stands in this model";
   }
   SECTION("a part of heads that are wider") {
     text = p.refusal(HeadPart{p.y, p.x, 2, 4, 0, 0, 8});
-    expected += "head_part into heads that are wider than the part";
+    expected += "head_part, where it stands in this model";
   }
   SECTION("groups of experts") {
     Experts op = p.experts();
     op.spec.gating = Gating::Sigmoid;
-    op.spec.groups = 2;
+    op.spec.groups = 64;
     text = p.refusal(op);
-    expected += "experts with groups of experts";
+    expected += "experts with more than 32 groups of experts";
   }
   CHECK(text == expected + "; use --device cpu");
 }

@@ -35,9 +35,10 @@ TEST_CASE("golden models on the GPU predict what Hugging Face predicts") {
 // Two experts may be so close that activations of 16 bits change a router's choice, and then other
 // experts answer. So all rows are checked in float32, and in 16 bits all but a few.
 TEST_CASE("golden models on the GPU predict in float32 what Hugging Face predicts") {
-  const std::string name = GENERATE("mixtral-moe", "olmoe", "qwen2_moe", "gpt_oss-bf16",
-                                    "minimax_m2", "glm4_moe", "qwen3_5_moe", "qwen3_next", "lfm2",
-                                    "gemma4-dense", "gemma4-ple", "gemma4-moe", "muse_glimmer");
+  const std::string name =
+      GENERATE("mixtral-moe", "olmoe", "qwen2_moe", "gpt_oss-bf16", "minimax_m2", "glm4_moe",
+               "qwen3_5_moe", "qwen3_next", "lfm2", "gemma4-dense", "gemma4-ple", "gemma4-moe",
+               "muse_glimmer", "mistral4", "deepseek_v3");
   const std::filesystem::path folder = find_golden(name);
   if (folder.empty()) return;
   const int limit = GENERATE(0, 80, 75);
