@@ -20,7 +20,7 @@
 namespace skald {
 namespace {
 
-constexpr std::string_view kHfTypes[] = {"deepseek_v3", "mistral3/mistral4"};
+constexpr std::string_view kHfTypes[] = {"deepseek_v3", "glm4_moe_lite", "mistral3/mistral4"};
 constexpr std::string_view kGgufTypes[] = {"deepseek2", "mistral4"};
 constexpr std::string_view kGrowth = "llama_4_scaling_beta";
 constexpr int64_t kMostRank = 1 << 16, kMostHeadDim = 1024;
@@ -49,12 +49,19 @@ constexpr std::string_view kMistralDefaults = R"({"vocab_size": 131072, "num_key
     "qk_nope_head_dim": 64, "v_head_dim": 128, "moe_intermediate_size": 2048,
     "n_routed_experts": 128, "n_shared_experts": 1, "num_experts_per_tok": 4, "n_group": 1,
     "topk_group": 1, "first_k_dense_replace": 0, "routed_scaling_factor": 1.0})";
+constexpr std::string_view kGlmDefaults = R"({"vocab_size": 154880, "num_key_value_heads": 20,
+    "max_position_embeddings": 202752, "q_lora_rank": 768, "kv_lora_rank": 512,
+    "qk_rope_head_dim": 64, "qk_nope_head_dim": 192, "v_head_dim": 256,
+    "moe_intermediate_size": 1536, "n_routed_experts": 64, "n_shared_experts": 1,
+    "num_experts_per_tok": 4, "n_group": 1, "topk_group": 1, "first_k_dense_replace": 1,
+    "routed_scaling_factor": 1.8})";
 
 bool is_mistral(const HfConfig& text) { return text.text("model_type") == "mistral4"; }
 
 HfConfig text_config(const HfConfig& file) {
   const HfConfig text = text_part(file);
-  return text.with_defaults(is_mistral(text) ? kMistralDefaults : kDefaults);
+  const bool glm = text.text("model_type") == "glm4_moe_lite";
+  return text.with_defaults(is_mistral(text) ? kMistralDefaults : glm ? kGlmDefaults : kDefaults);
 }
 
 HfRopeDefaults rope_defaults() {
@@ -70,13 +77,14 @@ HfDefaults hf_defaults() {
   return defaults;
 }
 
-// A share of rotating dimensions is one of a query's whole head.
+// Mistral's share of rotating dimensions is one of a query's whole head.
 RopeConfig read_rope(const HfConfig& config, const LatentConfig& l) {
   constexpr std::string_view kShare = "partial_rotary_factor", kRope = "rope_parameters";
   const bool has_share =
       config.has(kShare) || (config.has(kRope) && config.object(kRope).has(kShare));
+  const bool of_whole = has_share && is_mistral(config);
   const RopeConfig rope =
-      read_hf_rope(config, has_share ? l.rope_dim + l.key_dim : l.rope_dim, rope_defaults());
+      read_hf_rope(config, of_whole ? l.rope_dim + l.key_dim : l.rope_dim, rope_defaults());
   if (rope.dims == l.rope_dim) return rope;
   fail(Exit::Model, config.where(), ": '", kShare, "' lets ", rope.dims,
        " dimensions rotate, expected 'qk_rope_head_dim', ", l.rope_dim);
@@ -101,6 +109,21 @@ void set_score_scale(const LatentConfig& l, double factor, double log_scale, Mod
   c.attention_scale = static_cast<float>(more * more / std::sqrt(l.rope_dim + l.key_dim));
 }
 
+// The first layers, which have no experts.
+int64_t dense_layers(const HfConfig& config, int layers) {
+  constexpr const char* kTypes = "mlp_layer_types";
+  if (!config.has(kTypes)) return config.integer("first_k_dense_replace", 0, 1 << 20);
+  const std::vector<std::string> types = config.texts(kTypes);
+  const auto first = std::find(types.begin(), types.end(), "sparse");
+  if (std::ssize(types) == layers &&
+      std::count(types.begin(), first, "dense") == first - types.begin() &&
+      std::count(first, types.end(), "sparse") == types.end() - first) {
+    return first - types.begin();
+  }
+  fail(Exit::Model, config.where(), ": '", kTypes, "' is not 'dense' for the first of ", layers,
+       " layers and 'sparse' for the others");
+}
+
 ExpertsConfig read_experts(const HfConfig& config, int layers) {
   ExpertsConfig e;
   const int64_t count = config.integer("n_routed_experts", 1, kMostExperts);
@@ -116,7 +139,7 @@ ExpertsConfig read_experts(const HfConfig& config, int layers) {
   e.groups = static_cast<int>(config.integer("n_group", 1, count));
   e.used_groups = static_cast<int>(config.integer("topk_group", 1, e.groups));
   if (e.used_groups == e.groups) e.groups = e.used_groups = 1;  // all groups count
-  const int64_t dense = config.integer("first_k_dense_replace", 0, 1 << 20);
+  const int64_t dense = dense_layers(config, layers);
   for (int layer = 0; dense > 0 && layer < layers; ++layer) e.dense.push_back(layer < dense);
   return e;
 }

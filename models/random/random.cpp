@@ -50,6 +50,8 @@ bool biases_qkv(const RandomShape& s) {
   return is_starcoder2(s) || is_gpt_oss(s) || s.family == &kQwen2Moe;
 }
 
+bool is_dense(const RandomShape& s, int layer) { return s.latent.rank > 0 && layer == 0; }
+
 // A type is one format, or a mix of a quantizer: `head` for the output (or the tied embedding),
 // `more` for attn_v and ffn_down of the layers that lose most, `experts` for experts.
 struct Mix {
@@ -135,6 +137,8 @@ class RandomWeights final : public WeightFile {
       const bool net = has_net(shape, layer), gated = shape.family == &kQwen35;
       if (net) {
         plan_net(block, shape, mix.most, more);
+      } else if (shape.latent.rank > 0) {
+        plan_latent(block, shape, mix.most);
       } else {
         plan(block + "attn_q.weight", mix.most, gated ? 2 * q_dim : q_dim, shape.dim);
         plan(block + "attn_k.weight", mix.most, kv_dim, shape.dim);
@@ -160,7 +164,7 @@ class RandomWeights final : public WeightFile {
         plan(block + "post_attention_norm.weight", DType::F32, 1, shape.dim);
         plan(block + "post_ffw_norm.weight", DType::F32, 1, shape.dim);
       }
-      if (shape.experts.count > 0) {
+      if (shape.experts.count > 0 && !is_dense(shape, layer)) {
         plan_experts(block, shape, mix.experts.value_or(mix.most), mix.experts.value_or(more));
         if (shape.family != &kGemma4) continue;  // whose experts stand beside a feed-forward
         for (const char* norm : {"pre_ffw_norm_2", "post_ffw_norm_1", "post_ffw_norm_2"}) {
@@ -217,6 +221,19 @@ class RandomWeights final : public WeightFile {
     plan(block + "ssm_out.weight", most, shape.dim, s.values());
   }
 
+  void plan_latent(const std::string& block, const RandomShape& shape, DType type) {
+    const LatentConfig& l = shape.latent;
+    const int64_t heads = shape.heads;
+    plan(block + "attn_q_a.weight", type, l.query_rank, shape.dim);
+    plan(block + "attn_q_a_norm.weight", DType::F32, 1, l.query_rank);
+    plan(block + "attn_q_b.weight", type, heads * (l.key_dim + l.rope_dim), l.query_rank);
+    plan(block + "attn_kv_a_mqa.weight", type, l.rank + l.rope_dim, shape.dim);
+    plan(block + "attn_kv_a_norm.weight", DType::F32, 1, l.rank);
+    plan(block + "attn_k_b.weight", type, heads * l.rank, l.key_dim, heads);
+    plan(block + "attn_v_b.weight", type, heads * l.value_dim, l.rank, heads);
+    plan(block + "attn_output.weight", type, shape.dim, heads * l.value_dim);
+  }
+
   void plan_experts(const std::string& block, const RandomShape& shape, DType most, DType down) {
     const ExpertsConfig& e = shape.experts;
     plan(block + "ffn_gate_inp.weight", DType::F32, e.count, shape.dim);
@@ -229,6 +246,7 @@ class RandomWeights final : public WeightFile {
       plan(block + "ffn_down_shexp.weight", down, shape.dim, e.shared_dim);
     }
     if (e.shared_gate) plan(block + "ffn_gate_inp_shexp.weight", DType::F32, 1, shape.dim);
+    if (e.choice_bias) plan(block + "exp_probs_b.bias", DType::F32, 1, e.count);
     if (!e.bias) return;
     plan(block + "ffn_gate_inp.bias", DType::F32, 1, e.count);
     plan(block + "ffn_gate_exps.bias", DType::F32, e.count, e.ffn_dim);
@@ -361,7 +379,10 @@ ModelConfig config_of(const RandomShape& shape) {
   c.rope_base = static_cast<float>(shape.rope_base);
   c.rope_scaling = scaling.type;
   const bool delta = shape.delta.value_heads > 0;
-  const int rotated = delta ? shape.head_dim / 4 : shape.head_dim;
+  const LatentConfig& latent = shape.latent;
+  const int rotated = delta             ? shape.head_dim / 4
+                      : latent.rank > 0 ? latent.rope_dim
+                                        : shape.head_dim;
   c.rope.inv_freq =
       rope_frequencies(shape.rope_base, gemma4 ? shape.full.head_dim : rotated, scaling);
   if (gemma4) {  // a quarter of the pairs turns
@@ -381,6 +402,13 @@ ModelConfig config_of(const RandomShape& shape) {
     c.loop_norm = true;
   }
   c.experts = shape.experts;
+  if (latent.rank > 0) {
+    c.latent = latent;
+    c.rope.interleaved = true;
+    c.attention_scale = 1 / std::sqrt(static_cast<float>(latent.rope_dim + latent.key_dim));
+    for (int layer = 0; layer < c.layers; ++layer)
+      c.experts.dense.push_back(is_dense(shape, layer));
+  }
   if (shape.window == 0) return c;
 
   c.window = shape.window;

@@ -23,6 +23,7 @@ struct RandomShape {
   ExpertsConfig experts = {};
   DeltaSpec delta = {};  // of the layers with a gated delta net, three of four; without heads: none
   FullLayersConfig full = {};
+  LatentConfig latent = {};  // then the first layer has no experts
 };
 
 // Qwen3.5 and Qwen3-Next: the published sizes have the same heads but for their numbers.
@@ -171,6 +172,28 @@ inline const RandomShape kRandomShapes[] = {
                  {512, 10, 512, true, {}, 512, true}}),
     gpt_oss_shape("gpt-oss-20b", 24, 32),
     gpt_oss_shape("gpt-oss-120b", 36, 128),
+    {.name = "glm-4.7-flash",
+     .layers = 47,
+     .dim = 2048,
+     .ffn_dim = 10240,
+     .heads = 20,
+     .kv_heads = 1,
+     .head_dim = 576,
+     .vocab = 154880,
+     .context = 202752,
+     .tied = false,
+     .rope_base = 1e6,
+     .rope_factor = 1,
+     .family = &kDeepSeek,
+     .experts = {.count = 64,
+                 .used = 4,
+                 .ffn_dim = 1536,
+                 .normalized = true,
+                 .shared_dim = 1536,
+                 .choice_bias = true,
+                 .gating = Gating::Sigmoid,
+                 .scale = 1.8f},
+     .latent = {512, 768, 64, 192, 256}},
     {"command-r7b", 32, 4096, 14336, 32, 8, 128, 256000, 132096, true, 5e4, 1, &kCohere2, 4096, 4},
     {"gemma-2-2b", 26, 2304, 9216, 8, 4, 256, 256000, 8192, true, 1e4, 1, &kGemma2, 4096, 2},
     {"gemma-2-9b", 42, 3584, 14336, 16, 8, 256, 256000, 8192, true, 1e4, 1, &kGemma2, 4096, 2},

@@ -94,10 +94,11 @@ TEST_CASE("CUDA refuses what its kernels would ignore") {
     expected += "head_part, where it stands in this model";
   }
   SECTION("groups of experts") {
-    Experts op = p.experts();
+    OneOp many(128);
+    Experts op = many.experts();
     op.spec.gating = Gating::Sigmoid;
     op.spec.groups = 64;
-    text = p.refusal(op);
+    text = many.refusal(op);
     expected += "experts with more than 32 groups of experts";
   }
   CHECK(text == expected + "; use --device cpu");
