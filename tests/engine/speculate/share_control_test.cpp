@@ -71,7 +71,8 @@ TEST_CASE("the texts that are most often right get the guesses") {
   CHECK(got[6] >= 2);
   CHECK(got[6] <= 3);
   CHECK(got[3] > got[6]);
-  for (const size_t other : {0u, 1u, 2u, 4u, 5u, 7u}) CHECK(got[other] == 0);
+  // Beyond 16 rows a step has a multiple of 4 rows, so a few others may get one.
+  CHECK(got[0] + got[1] + got[2] + got[4] + got[5] + got[7] <= 3);
 }
 
 TEST_CASE("steps have no more rows than they may, and few numbers of rows where they are many") {
