@@ -57,7 +57,8 @@ struct QkNorm {
 };
 
 // Norms and rotates q and k, appends k and v to the KV cache, attends. q, k and v lie side by side
-// in one buffer. If it does not append, the buffer has q alone.
+// in one buffer. If it does not append, the buffer has q alone; if the keys serve as values, it has
+// no v.
 struct FusedAttention {
   ActId out, qkv;
   int layer;
@@ -67,7 +68,6 @@ struct FusedAttention {
   WeightId sinks = WeightId::None;
   bool appends = true;
   bool values_are_keys = false;  // v is k before its norm; the buffer has q and k alone
-  bool keys_serve = false;       // the keys in the cache serve as values; the buffer has no v
   bool v_norm = false;           // each head of the values in the cache is normed without weights
 };
 

@@ -52,7 +52,7 @@ bool Fuser::latent_attention() {
                        product->heads};
   FusedAttention fused{attention->out, buffers_.qkv, attention->layer, spec, {}, {}};
   fused.rope = rope_q->spec;
-  fused.keys_serve = true;
+  fused.spec.keys_serve = true;
   for (const FusedPart& part : parts) emit(part, 1);
   emit(keys, 1);
   emit(fused, 3);  // with the ropes

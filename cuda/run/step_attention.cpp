@@ -62,7 +62,6 @@ AttentionLaunch StepOps::attention_launch(const Step& step, const StepEntry& ent
     launch.v_norm = attention.v_norm;
   }
   launch.values_are_keys = attention.values_are_keys;
-  launch.keys_serve = attention.keys_serve;
   launch.appends = attention.appends;
   launch.sinks = weights.sinks;
   launch.dependent = entry.dependent;

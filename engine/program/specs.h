@@ -37,6 +37,9 @@ struct AttentionSpec {
   int window = 0;     // a query sees keys at positions > its own - window; 0: all before it
   float softcap = 0;  // a score s becomes softcap * tanh(s / softcap) before the mask; 0: stays
   QueryGrowth growth = {};
+  // The keys in the cache serve as values too. A backend may set this where an op's keys and values
+  // are one buffer, so that it reads each once.
+  bool keys_serve = false;
 
   bool operator==(const AttentionSpec&) const = default;
 };

@@ -39,8 +39,9 @@ enum class AttentionCode : uint8_t { Plain, Mma, Wgmma };
 struct AttentionLaunch {
   DType type;        // type of qkv and out: F16, BF16 or F32
   DType cache_type;  // type of keys and values in the cache
-  void* qkv;         // [rows, heads of q, k and v, head_dim]; q is scratch
-  void* out;         // [rows, heads * head_dim]
+  // [rows, heads of q, k and v, head_dim]; q is scratch. Without v if the keys serve as values.
+  void* qkv;
+  void* out;  // [rows, heads * head_dim]
   int rows;
   StepTable step;
   KvLayerView cache;
@@ -55,8 +56,6 @@ struct AttentionLaunch {
   bool v_norm = false;           // each head of v is normed without weights; requires q_norm
   // qkv has no v: it is k before its norm.
   bool values_are_keys = false;
-  // qkv has no v: the keys in the cache serve as values too. Of attention_plain alone.
-  bool keys_serve = false;
   // False: the cache has the rows' keys and values already, and qkv has q alone. Then k_norm and
   // v_norm have no effect.
   bool appends = true;
@@ -84,7 +83,9 @@ struct AttentionLaunch {
 
 inline constexpr int kMaxHeadDim = 576;
 inline constexpr int kMaxMmaHeadDim = 256;  // of kernels that multiply on tensor cores
-inline bool mma_takes(const AttentionSpec& s) { return s.head_dim <= kMaxMmaHeadDim; }
+inline bool mma_takes(const AttentionSpec& s) {
+  return s.head_dim <= kMaxMmaHeadDim && !s.keys_serve;
+}
 // Query heads that read one KV head, of heads that mma_takes().
 inline constexpr int kMaxGroup = 64;
 
@@ -135,7 +136,9 @@ int attention_tiles_bound(int rows, int sequences, const AttentionSpec& spec, At
 
 // Prefill on sm_90a, for the head dimensions that the kernel supports.
 bool attention_has_wgmma();
-inline bool wgmma_takes(const AttentionSpec& s) { return s.head_dim == 64 || s.head_dim == 128; }
+inline bool wgmma_takes(const AttentionSpec& s) {
+  return mma_takes(s) && (s.head_dim == 64 || s.head_dim == 128);
+}
 inline constexpr int kWgmmaQueries = 128;  // queries of a tile: rows times query heads
 void launch_attention_wgmma(const AttentionLaunch& launch, Stream stream);
 

@@ -84,7 +84,7 @@ __global__ void __launch_bounds__(kRopeThreads) rope_append(AttentionLaunch a) {
     T* keys = page_keys<T>(a, page, head) + slot;
     const int64_t from = int64_t{head} * packs + i;
     if (i >= rotated) reinterpret_cast<Some*>(keys)[i] = reinterpret_cast<const Some*>(k)[from];
-    if (a.keys_serve) continue;
+    if (s.keys_serve) continue;
     reinterpret_cast<Some*>(keys + keys_to_values(s))[i] = reinterpret_cast<const Some*>(v)[from];
   }
 }
@@ -245,7 +245,7 @@ __global__ void __launch_bounds__(kWarps * 32) attend_plain(AttentionLaunch a) {
       const T* key = page_keys<T>(a, pages[token / kPageTokens], kv_head) +
                      int64_t{token % kPageTokens} * head_dim;
       load(key, keys[n]);
-      if (!a.keys_serve) load(key + keys_to_values(s), values[n]);
+      if (!s.keys_serve) load(key + keys_to_values(s), values[n]);
     }
     float scores[kTogether], higher = maximum;
 #pragma unroll
@@ -261,7 +261,7 @@ __global__ void __launch_bounds__(kWarps * 32) attend_plain(AttentionLaunch a) {
       scores[n] = t + n * kWarps <= position ? score : -INFINITY;
       higher = fmaxf(higher, scores[n]);
     }
-    if (a.keys_serve) {
+    if (s.keys_serve) {
 #pragma unroll
       for (int n = 0; n < kTogether; ++n) {
 #pragma unroll

@@ -26,7 +26,7 @@ __device__ inline const int32_t* pages_of(const AttentionLaunch& a, int row) {
 // The heads that lie side by side in a row of qkv, and the first head of v among them.
 __device__ inline int row_heads(const AttentionLaunch& a) {
   if (!a.appends) return a.spec.heads;
-  return a.spec.heads + a.spec.kv_heads * (a.values_are_keys || a.keys_serve ? 1 : 2);
+  return a.spec.heads + a.spec.kv_heads * (a.values_are_keys || a.spec.keys_serve ? 1 : 2);
 }
 __device__ inline int first_value_head(const AttentionLaunch& a) {
   return a.spec.heads + (a.values_are_keys ? 0 : a.spec.kv_heads);

@@ -19,7 +19,7 @@ TEST_CASE("attention to latents: queries and one key side by side, products for 
   const cuda::FusedProgram fused = cuda::fuse_program(model.program());
   const auto all = ops_of<cuda::FusedAttention>(fused);
   REQUIRE(all.size() == 47);
-  CHECK((all[0].keys_serve && !all[0].values_are_keys && all[0].qkv == fused.qkv));
+  CHECK((all[0].spec.keys_serve && !all[0].values_are_keys && all[0].qkv == fused.qkv));
   const int64_t stride = 21 * 576;
   const auto parts = ops_of<cuda::FusedPart>(fused);
   CHECK((parts[0].to.first == 20 * 576 && parts[0].cols == 64));

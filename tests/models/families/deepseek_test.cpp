@@ -2,6 +2,7 @@
 // golden_test.cpp.
 #include <cmath>
 
+#include "app/model/loading.h"
 #include "cuda/cuda.h"
 #include "tests/exported_gguf.h"
 #include "tests/family_golden.h"
@@ -96,7 +97,7 @@ TEST_CASE("GLM-4.7-Flash is computed like DeepSeek V3") {
   const auto logits = [](const Model& model) {
     RunOptions options;
     options.exact = true;
-    const auto executor = cpu::make_executor(model, options);
+    const auto executor = cpu::make_executor(make_weights(model, 1), options);
     Sequence sequence = executor->new_sequence();
     const std::vector<int32_t> tokens = {1, 50, 400, 3, 3, 77};
     const SeqRows rows{&sequence, tokens, Want::LastRow};
