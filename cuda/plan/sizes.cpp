@@ -101,6 +101,14 @@ int64_t pieces_of_products(const FusedProgram& fused) {
   return count;
 }
 
+// Whether the layer's keys serve as values, so that the cache has no others.
+bool keys_serve(const FusedProgram& fused, int64_t layer) {
+  return std::any_of(fused.ops.begin(), fused.ops.end(), [layer](const FusedOp& op) {
+    const auto* attention = std::get_if<FusedAttention>(&op.op);
+    return attention && attention->layer == layer && attention->spec.keys_serve;
+  });
+}
+
 StepLayout step_layout(const FusedProgram& fused, const SizeOptions& options) {
   StepLayout step;
   step.pages = pages_for(options.context);
@@ -158,8 +166,10 @@ Sizes::Sizes(const FusedProgram& fused, const SizeOptions& options) {
   }
   cache_type = options.cache_type.value_or(fused.type);
   for (const KvLayer& layer : fused.program.kv) {
+    const bool has_values = !keys_serve(fused, std::ssize(kv_offsets));
+    const int64_t keys = layer.kv_heads * row_bytes(cache_type, kPageTokens * layer.head_dim);
     kv_offsets.push_back(page);
-    page += 2 * int64_t{layer.kv_heads} * row_bytes(cache_type, kPageTokens * layer.head_dim);
+    page += has_values ? 2 * keys : keys;
   }
   pages = cache_pages(options.context, options.sequences, options.cache_tokens);
   for (const FusedOp& op : fused.ops) {
