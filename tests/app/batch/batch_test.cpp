@@ -74,6 +74,31 @@ TEST_CASE("a sampled text of the id 0 is that of skald run with the same seed") 
   CHECK(of(2, 0) != text);
 }
 
+TEST_CASE("--spec ngram changes no result, and the report counts what was guessed") {
+  std::string requests;
+  for (int i = 0; i < 6; ++i) {
+    requests += "{\"prompt\":\"One fish, two fish, one fish, two fish, one\",\"temperature\":" +
+                std::string(i % 2 == 0 ? "0" : "0.8") +
+                ",\"max_tokens\":" + std::to_string(20 + 20 * i) +
+                ",\"logprobs\":2,\"stop\":[\"zebra\"]}\n";
+  }
+  const BatchFiles plain(requests), guessed(requests);
+  const std::vector<std::string> all{"--ignore-eos", "--max-seqs", "2", "--report"};
+  const std::string report = (plain.folder.path() / "report.json").string();
+  REQUIRE(plain.run(with(all, {report})).code == 0);
+  CHECK(!Json::parse(read_file(report)).contains("guesses"));
+  const Outcome outcome = guessed.run(with(all, {report, "--spec", "ngram", "--spec-max", "5"}));
+  CAPTURE(outcome.err);
+  REQUIRE(outcome.code == 0);
+  CHECK(read_file(guessed.out) == read_file(plain.out));
+  const Json& counts = Json::parse(read_file(report)).at("guesses");
+  CHECK(counts["steps"].get<int>() > 0);
+  CHECK(counts["tokens"].get<int>() >= counts["right"].get<int>());
+  const Outcome unknown = guessed.run({"--spec", "draft"});
+  CHECK(unknown.code == 2);
+  CHECK(has(unknown.err, "--spec"));
+}
+
 TEST_CASE("batch --text reads a prompt from each line, and --plain writes short results") {
   const BatchFiles files("Once upon\r\n\n{\"prompt\":1\n");
   CHECK(files.run(with(kGreedy, {"--text", "--plain"})).code == 0);
