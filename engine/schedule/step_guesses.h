@@ -3,7 +3,6 @@
 // own text repeats.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
