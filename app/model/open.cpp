@@ -58,7 +58,7 @@ void add_model_flag(Command& command, ModelName& name, const std::string& group)
   command.suggest(
       command
           .option("--hf-repo", take,
-                  "Use, or first pull, this model of Hugging Face's hub: OWNER/NAME, llama3.2")
+                  "Use, or pull, a model of Hugging Face's hub: OWNER/NAME or llama3.2")
           .type_name("NAME[:TYPE]")
           .check(not_empty())
           .excludes(model)
