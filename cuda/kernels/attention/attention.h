@@ -86,6 +86,10 @@ inline constexpr int kMaxMmaHeadDim = 256;  // of kernels that multiply on tenso
 inline bool mma_takes(const AttentionSpec& s) {
   return s.head_dim <= kMaxMmaHeadDim && !s.keys_serve;
 }
+// Heads of attention_latent, whose prompts are multiplied on tensor cores.
+inline bool latent_takes(const AttentionSpec& s) {
+  return s.keys_serve && s.kv_heads == 1 && s.head_dim % 16 == 0 && s.window == 0 && s.softcap == 0;
+}
 // Query heads that read one KV head, of heads that mma_takes().
 inline constexpr int kMaxGroup = 64;
 

@@ -93,7 +93,10 @@ constexpr int queries_per_warp(int padded_dim) { return padded_dim <= 128 ? 32 :
 
 constexpr int padded_head_dim(int head_dim) { return (head_dim + 63) / 64 * 64; }
 
+inline constexpr int kLatentRows = 8;  // of a tile of attention_latent
+
 inline int rows_per_tile(const AttentionSpec& s, AttentionCode code) {
+  if (latent_takes(s)) return kLatentRows;
   const int queries = code == AttentionCode::Wgmma && wgmma_takes(s)
                           ? kWgmmaQueries
                           : kPrefillWarps * queries_per_warp(padded_head_dim(s.head_dim));
