@@ -336,7 +336,8 @@ TEST_CASE("prompt_logprobs are those of echo, as vLLM writes them, and plain") {
   const auto body = [&](int line) { return results[line]["response"]["body"]; };
   const Json echoed = body(0)["choices"][0]["logprobs"]["token_logprobs"];
   CHECK(!body(0)["choices"][0].contains("prompt_logprobs"));
-  const Json choice = body(1)["choices"][0], prompt = choice["prompt_logprobs"];
+  const Json choice = body(1)["choices"][0];
+  const Json& prompt = choice["prompt_logprobs"];
   REQUIRE(prompt.size() == 4);
   CHECK(prompt[0].is_null());
   int place = 0;
