@@ -42,6 +42,7 @@ class SchemaCompiler {
   NodeId build_string(const StringForm& form, const std::string& path);
   NodeId build_texts(const std::vector<std::string>& texts);
   NodeId build_number(const NumberForm& form, const std::string& path);
+  NodeId make_number(const NumberForm& form, const std::string& path);
   // The strings of a form; nullopt if they are too many states.
   std::optional<grammar::CharDfa> string_dfa(const StringForm& form);
 
@@ -69,6 +70,8 @@ class SchemaCompiler {
   std::map<CondId, grammar::RuleId> known_;
   // Strings of one pattern by its language and length; nothing if they are too large.
   std::map<std::tuple<uint32_t, uint64_t, uint64_t>, std::optional<NodeId>> strings_;
+  std::vector<std::pair<NumberForm, NodeId>> numbers_;  // those that took some work
+  std::optional<grammar::CharDfa> fractional_;          // numbers that are no integers
   std::deque<CondId> todo_;
 };
 

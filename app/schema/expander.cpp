@@ -11,8 +11,7 @@ namespace {
 
 constexpr size_t kMostConds = 200'000;
 constexpr size_t kMostNotes = 20;
-constexpr size_t kLongestText = 20'000;  // longer schemas are not compared by their text
-constexpr size_t kMostOpen = 400;        // conditions and references that lead to each other
+constexpr size_t kMostOpen = 400;  // conditions and references that lead to each other
 
 // Says that something is being expanded, for as long as it lives.
 template <class T>
@@ -46,14 +45,37 @@ uint32_t Expander::source_of(const SchemaPlace& place) {
   const auto [known, fresh] = source_numbers_.try_emplace({place.schema, place.resource},
                                                           static_cast<uint32_t>(sources_.size()));
   if (!fresh) return known->second;
-  std::string text = dump(*place.schema);
-  if (text.size() < kLongestText) {
-    const auto [same, is_new] =
-        texts_.try_emplace({std::move(text), place.resource}, known->second);
-    if (!is_new) return known->second = same->second;
+  std::vector<uint32_t>& alike = sources_by_hash_[hash_of(*place.schema)];
+  for (const uint32_t other : alike) {
+    const SchemaPlace& there = sources_[other].place;
+    if (there.resource != place.resource || *there.schema != *place.schema) continue;
+    return known->second = other;
   }
+  alike.push_back(known->second);
   sources_.push_back({place, {}});
   return known->second;
+}
+
+uint64_t Expander::hash_of(const Json& json) {
+  const auto mix = [](uint64_t sum, uint64_t part) {
+    sum = (sum ^ part) * 0x9E3779B97F4A7C15u;
+    return sum ^ sum >> 29;
+  };
+  const auto of_text = [](const std::string& text) { return std::hash<std::string>()(text); };
+  const auto type = static_cast<uint64_t>(json.type());
+  if (json.is_string()) return mix(type, of_text(json.get_ref<const std::string&>()));
+  if (!json.is_structured()) return std::hash<Json>()(json);
+  uint64_t& sum = hashes_[&json];
+  if (sum != 0) return sum;
+  uint64_t all = mix(type, json.size());
+  if (json.is_array()) {
+    for (const Json& item : json) all = mix(all, hash_of(item));
+  } else {
+    for (const auto& [name, member] : json.items()) {
+      all = mix(mix(all, of_text(name)), hash_of(member));
+    }
+  }
+  return hashes_[&json] = all;
 }
 
 CondId Expander::cond_of(const SchemaPlace& place, bool positive) {

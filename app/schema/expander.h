@@ -64,7 +64,8 @@ class Expander {
     std::string path;
   };
 
-  uint32_t source_of(const SchemaPlace& place);
+  uint32_t source_of(const SchemaPlace& place);  // equal schemas are one source
+  uint64_t hash_of(const Json& json);
   CondId cond_of(const SchemaPlace& place, bool positive);
   CondId cond_of(std::vector<Literal> literals);
   CondId part(const SchemaPlace& around, const Json& schema, const std::string& step,
@@ -119,7 +120,8 @@ class Expander {
   bool track_;  // the document says what must hold for unevaluated members or items
   std::deque<Source> sources_;
   std::map<std::pair<const Json*, uint32_t>, uint32_t> source_numbers_;
-  std::map<std::pair<std::string, uint32_t>, uint32_t> texts_;  // by text and resource
+  std::unordered_map<uint64_t, std::vector<uint32_t>> sources_by_hash_;
+  std::unordered_map<const Json*, uint64_t> hashes_;  // of objects and arrays
   std::map<std::vector<CondId>, uint32_t> any_numbers_;
   std::deque<std::vector<Literal>> conds_;
   std::map<std::vector<Literal>, CondId> cond_numbers_;

@@ -14,7 +14,6 @@ using grammar::Rules;
 namespace {
 
 constexpr uint32_t kMostIndent = 20;
-constexpr size_t kLongestPrefix = 200;  // bytes that another key may share with a named key
 
 const CharClass& controls() {
   static const CharClass chars = {{0, 0x1F}};
@@ -24,6 +23,16 @@ const CharClass& controls() {
 // The characters that a JSON string may hold without an escape.
 const CharClass& unescaped() {
   static const CharClass chars = grammar::complement({{0, 0x1F}, {'"', '"'}, {'\\', '\\'}});
+  return chars;
+}
+
+// Those of ASCII, and all others.
+const CharClass& unescaped_letters() {
+  static const CharClass chars = grammar::intersection(unescaped(), {{0, 0x7F}});
+  return chars;
+}
+const CharClass& wide() {
+  static const CharClass chars = grammar::complement({{0, 0x7F}});
   return chars;
 }
 
@@ -183,37 +192,73 @@ NodeId JsonParts::make_plain_chars(const CharClass& chars) {
 NodeId JsonParts::string_except(std::vector<std::string> texts) {
   std::sort(texts.begin(), texts.end());
   texts.erase(std::unique(texts.begin(), texts.end()), texts.end());
-  return quoted(except(texts, 0, texts.size(), 0));
+  return quoted(except(texts));
 }
 
-// The strings that equal none of texts[begin, end), after the first `at` bytes, which these texts
-// share. Escapes are allowed only after the string differs from all texts: an escape could spell
-// one of the texts.
-NodeId JsonParts::except(const std::vector<std::string>& texts, size_t begin, size_t end,
-                         size_t at) {
-  const bool is_text = begin < end && texts[begin].size() == at;
-  if (is_text) ++begin;
-  if (begin == end && !is_text) return rules_.repeat(rules_.call(char_), 0, kUnbounded);
-  CharClass taken;
-  std::vector<NodeId> parts;
-  while (begin < end) {
-    size_t next = at;
-    char32_t c = 0;
-    if (!grammar::decode_utf8(texts[begin], next, c)) next = at + 1;  // output is always UTF-8
-    const std::string_view letter(texts[begin].data() + at, next - at);
-    size_t same = begin;
-    while (same < end && std::string_view(texts[same]).substr(at, letter.size()) == letter) ++same;
-    taken.push_back({c, c});
-    if (grammar::contains(unescaped(), c) && at < kLongestPrefix) {
-      parts.push_back(rules_.sequence({rules_.text(letter), except(texts, begin, same, next)}));
+// A trie of the texts, and a state for strings that differ from all of them. Escapes are allowed
+// only there: an escape could spell one of the texts.
+NodeId JsonParts::except(const std::vector<std::string>& texts) {
+  struct Open {
+    uint32_t state;
+    size_t begin, end, at;  // texts[begin, end) share their first `at` bytes, which lead to `state`
+  };
+  constexpr uint32_t kDiffers = 1;
+  grammar::Graph graph;
+  graph.ends = {true, true};
+  std::vector<NodeId> parts{rules_.call(char_), rules_.one_of(wide())};
+  graph.links.push_back({kDiffers, kDiffers, 0});
+  std::map<std::string_view, uint32_t> letters;
+  std::map<std::string, uint32_t> free_letters;  // by the letters that are not free
+  const auto part_of = [&](auto& known, const auto& key, const auto& make) {
+    const auto [found, fresh] = known.try_emplace(key, static_cast<uint32_t>(parts.size()));
+    if (fresh) parts.push_back(make());
+    return found->second;
+  };
+  std::vector<Open> todo{{0, 0, texts.size(), 0}};
+  while (!todo.empty()) {
+    Open open = todo.back();
+    todo.pop_back();
+    if (open.begin < open.end && texts[open.begin].size() == open.at) {
+      graph.ends[open.state] = false;
+      ++open.begin;
     }
-    begin = same;
+    CharClass taken, taken_wide;
+    std::string taken_letters;
+    while (open.begin < open.end) {
+      size_t next = open.at;
+      char32_t c = 0;
+      const std::string& text = texts[open.begin];
+      if (!grammar::decode_utf8(text, next, c)) next = open.at + 1;  // output is always UTF-8
+      const std::string_view letter(text.data() + open.at, next - open.at);
+      size_t same = open.begin;
+      while (same < open.end &&
+             std::string_view(texts[same]).substr(open.at, letter.size()) == letter)
+        ++same;
+      (c < 0x80 ? taken : taken_wide).push_back({c, c});
+      if (c < 0x80) taken_letters += static_cast<char>(c);
+      if (grammar::contains(unescaped(), c)) {
+        const auto state = static_cast<uint32_t>(graph.ends.size());
+        graph.ends.push_back(true);
+        graph.links.push_back(
+            {open.state, state, part_of(letters, letter, [&] { return rules_.text(letter); })});
+        todo.push_back({state, open.begin, same, next});
+      }
+      open.begin = same;
+    }
+    const auto without = [&](const CharClass& chars, const CharClass& some) {
+      return rules_.one_of(grammar::intersection(chars, grammar::complement(some)));
+    };
+    graph.links.push_back({open.state, kDiffers, part_of(free_letters, taken_letters, [&] {
+                             return without(unescaped_letters(), taken);
+                           })});
+    uint32_t others = 1;
+    if (!taken_wide.empty()) {
+      others = static_cast<uint32_t>(parts.size());
+      parts.push_back(without(wide(), taken_wide));
+    }
+    graph.links.push_back({open.state, kDiffers, others});
   }
-  const CharClass free = grammar::intersection(grammar::complement(taken), unescaped());
-  parts.push_back(
-      rules_.sequence({rules_.one_of(free), rules_.repeat(rules_.call(char_), 0, kUnbounded)}));
-  const NodeId more = rules_.choice(std::move(parts));
-  return is_text ? more : rules_.maybe(more);
+  return rules_.graph(parts, std::move(graph));
 }
 
 }  // namespace skald

@@ -51,7 +51,7 @@ class JsonParts {
   NodeId quoted(NodeId content);
   NodeId plain_chars(const grammar::CharClass& chars);
   NodeId make_plain_chars(const grammar::CharClass& chars);
-  NodeId except(const std::vector<std::string>& texts, size_t begin, size_t end, size_t at);
+  NodeId except(const std::vector<std::string>& texts);
   void define_string();
   void define_numbers();
 

@@ -147,6 +147,28 @@ NodeId SchemaCompiler::build_string(const StringForm& form, const std::string& p
 }
 
 NodeId SchemaCompiler::build_number(const NumberForm& form, const std::string& path) {
+  const bool bounded = form.low || form.high;
+  const bool zeros = !expander_.document().is_draft_4();
+  const bool plain =
+      !form.values && !form.fractional && form.multiples.empty() && form.excluded.empty();
+  const bool from_0 = form.low && !form.high && !form.low->exclusive && form.low->whole == "0" &&
+                      form.low->fraction.empty();
+  if (plain && !bounded) {
+    return !form.integer ? parts_.number() : zeros ? parts_.integer() : parts_.plain_integer();
+  }
+  if (plain && from_0 && !form.integer) return parts_.number_from_0();
+  const auto known = std::find_if(numbers_.begin(), numbers_.end(),
+                                  [&](const auto& one) { return one.first == form; });
+  if (known != numbers_.end()) return known->second;
+  const size_t notes = expander_.notes().size();
+  const NodeId node = make_number(form, path);
+  if (expander_.notes().size() > notes) return node;  // each place gets its note
+  const auto rule = rules_.add(concat(source_, ": ", path));
+  rules_.define(rule, node);
+  return numbers_.emplace_back(form, rules_.call(rule)).second;
+}
+
+NodeId SchemaCompiler::make_number(const NumberForm& form, const std::string& path) {
   const auto literal = [&](const NumberBound& value) {
     NumberBound bound = value;
     bound.exclusive = false;
@@ -159,25 +181,18 @@ NodeId SchemaCompiler::build_number(const NumberForm& form, const std::string& p
     for (const NumberBound& value : *form.values) regex.parts.push_back(literal(value));
     return add_regex(rules_, regex, as_is);
   }
-  const bool bounded = form.low || form.high;
-  const bool zeros = !expander_.document().is_draft_4();
-  const bool plain = !form.fractional && form.multiples.empty() && form.excluded.empty();
-  const bool from_0 = form.low && !form.high && !form.low->exclusive && form.low->whole == "0" &&
-                      form.low->fraction.empty();
-  if (plain && !bounded) {
-    return !form.integer ? parts_.number() : zeros ? parts_.integer() : parts_.plain_integer();
-  }
-  if (plain && from_0 && !form.integer) return parts_.number_from_0();
   const NumberBounds bounds{form.low, form.high};
+  const bool zeros = !expander_.document().is_draft_4();
   regex = form.integer ? integer_between(bounds, zeros) : number_between(bounds);
-  if (plain) return add_regex(rules_, regex, as_is);
+  if (!form.fractional && form.multiples.empty() && form.excluded.empty())
+    return add_regex(rules_, regex, as_is);
   std::optional<CharDfa> all = CharDfa::of(regex);
   const auto restrict_to = [&](const std::optional<CharDfa>& other, bool matches,
                                const char* what) {
     const auto kept = other && !matches ? other->without() : other;
-    const auto both = all && kept ? all->with(*kept) : std::nullopt;
+    auto both = all && kept ? all->with(*kept) : std::nullopt;
     if (both) {
-      all = both;
+      all = std::move(both);
     } else {
       expander_.note(path, concat(what, " is too large to be kept"));
     }
@@ -185,7 +200,10 @@ NodeId SchemaCompiler::build_number(const NumberForm& form, const std::string& p
   for (const Multiple& multiple : form.multiples) {
     restrict_to(multiples(multiple.step), multiple.matches, "multipleOf");
   }
-  if (form.fractional) restrict_to(CharDfa::of(integer_between({}, true)), false, "not an integer");
+  if (form.fractional) {
+    if (!fractional_) fractional_ = CharDfa::of(integer_between({}, true))->without();
+    restrict_to(fractional_, true, "not an integer");
+  }
   if (!form.excluded.empty()) {
     grammar::Regex texts{.kind = grammar::Regex::Kind::Choice};
     for (const NumberBound& value : form.excluded) texts.parts.push_back(literal(value));

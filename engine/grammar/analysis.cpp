@@ -15,7 +15,8 @@ constexpr size_t kLightWeight = 12;
 
 class Analyser {
  public:
-  explicit Analyser(const Rules& rules) : rules_(rules), calls_(rules.size()), left_(rules.size()) {
+  explicit Analyser(const Rules& rules)
+      : rules_(rules), callers_(rules.size()), calls_(rules.size()), left_(rules.size()) {
     a_.can_end.resize(rules.nodes());
     a_.nullable.resize(rules.nodes());
     a_.fills.resize(rules.nodes());
@@ -52,32 +53,44 @@ class Analyser {
       const RuleId rule = todo.back();
       todo.pop_back();
       order_.push_back(rule);
-      reach_calls(rules_.body(rule), todo);
+      reach_calls(rule, rules_.body(rule), todo);
     }
   }
 
-  void reach_calls(NodeId id, std::vector<RuleId>& todo) {
+  void reach_calls(RuleId caller, NodeId id, std::vector<RuleId>& todo) {
     const Node& node = rules_.node(id);
-    if (node.kind == Kind::Call && !a_.reached[index(node.rule)]) {
-      a_.reached[index(node.rule)] = true;
-      todo.push_back(node.rule);
+    if (node.kind == Kind::Call) {
+      callers_[index(node.rule)].push_back(caller);
+      if (!a_.reached[index(node.rule)]) {
+        a_.reached[index(node.rule)] = true;
+        todo.push_back(node.rule);
+      }
     }
-    for (NodeId part : node.parts) reach_calls(part, todo);
+    for (NodeId part : node.parts) reach_calls(caller, part, todo);
   }
 
-  // Callees usually come after their callers, so one pass is enough for most grammars.
+  // Settles all rules, and again those that call a rule whose properties changed. The last rule is
+  // the first: callees usually come after their callers, so most rules are settled once.
   void close() {
-    for (bool changed = true; changed;) {
-      changed = false;
-      for (auto rule = order_.rbegin(); rule != order_.rend(); ++rule) {
-        const NodeId body = rules_.body(*rule);
-        settle(body);
-        changed |= a_.can_end[index(body)] != ends_[index(*rule)];
-        changed |= a_.nullable[index(body)] != empty_[index(*rule)];
-        changed |= a_.fills[index(body)] != fills_[index(*rule)];
-        fills_[index(*rule)] = a_.fills[index(body)];
-        ends_[index(*rule)] = a_.can_end[index(body)];
-        empty_[index(*rule)] = a_.nullable[index(body)];
+    std::vector<RuleId> todo = order_;
+    std::vector<bool> waits = a_.reached;
+    while (!todo.empty()) {
+      const RuleId rule = todo.back();
+      todo.pop_back();
+      waits[index(rule)] = false;
+      const NodeId body = rules_.body(rule);
+      settle(body);
+      const bool same = a_.can_end[index(body)] == ends_[index(rule)] &&
+                        a_.nullable[index(body)] == empty_[index(rule)] &&
+                        a_.fills[index(body)] == fills_[index(rule)];
+      if (same) continue;
+      fills_[index(rule)] = a_.fills[index(body)];
+      ends_[index(rule)] = a_.can_end[index(body)];
+      empty_[index(rule)] = a_.nullable[index(body)];
+      for (const RuleId caller : callers_[index(rule)]) {
+        if (waits[index(caller)]) continue;
+        waits[index(caller)] = true;
+        todo.push_back(caller);
       }
     }
   }
@@ -112,7 +125,7 @@ class Analyser {
                    std::any_of(begin, end, fills));
       case Kind::Graph: {
         const Graph& graph = rules_.graph(node);
-        const auto useful = useful_states(graph, [&](uint32_t part) { return ends(begin[part]); });
+        const auto useful = useful_states(graph, of_parts(node, a_.can_end));
         const auto filled = [&](const Graph::Link& link) {
           return useful[link.from] && useful[link.to] && fills(begin[link.part]);
         };
@@ -134,8 +147,13 @@ class Analyser {
 
   // The states that are reached from state 0 without a character.
   std::vector<bool> begin_states(const Node& node) const {
-    const auto empty = [&](uint32_t part) { return a_.nullable[index(node.parts[part])]; };
-    return reached_states(rules_.graph(node), empty);
+    return reached_states(rules_.graph(node), of_parts(node, a_.nullable));
+  }
+  static std::vector<bool> of_parts(const Node& node, const std::vector<bool>& property) {
+    std::vector<bool> result;
+    result.reserve(node.parts.size());
+    for (const NodeId part : node.parts) result.push_back(property[index(part)]);
+    return result;
   }
 
   void refuse_endless() const {
@@ -264,56 +282,78 @@ class Analyser {
 
   const Rules& rules_;
   Analysis a_;
-  std::vector<RuleId> order_;               // rules that the root reaches
-  std::vector<size_t> weights_;             // approximate number of states of each rule
-  std::vector<bool> ends_, empty_, fills_;  // one per rule
+  std::vector<RuleId> order_;                 // rules that the root reaches
+  std::vector<size_t> weights_;               // approximate number of states of each rule
+  std::vector<bool> ends_, empty_, fills_;    // one per rule
+  std::vector<std::vector<RuleId>> callers_;  // of each rule
   std::vector<std::vector<RuleId>> calls_, left_;
 };
 
 }  // namespace
 
-std::vector<bool> reached_states(const Graph& graph,
-                                 const std::function<bool(uint32_t part)>& passes) {
-  // Links by the state from which they start.
-  std::vector<uint32_t> begins(graph.ends.size() + 1);
-  for (const Graph::Link& link : graph.links) ++begins[link.from + 1];
+namespace {
+
+// The states that are reached from those that are `reached` already, by links from state from() to
+// state to(). Links in the order of their states, which is usual, need few rounds; others a search.
+template <class From, class To>
+void reach(size_t links, From from, To to, std::vector<bool>& reached) {
+  constexpr int kRounds = 4;
+  for (int round = 0; round < kRounds; ++round) {
+    bool changed = false;
+    for (size_t i = 0; i < links; ++i) {
+      if (!reached[from(i)] || reached[to(i)]) continue;
+      reached[to(i)] = changed = true;
+    }
+    if (!changed) return;
+  }
+  std::vector<size_t> begins(reached.size() + 1), sorted(links), todo;
+  for (size_t i = 0; i < links; ++i) ++begins[from(i) + 1];
   for (size_t i = 1; i < begins.size(); ++i) begins[i] += begins[i - 1];
-  std::vector<uint32_t> sorted(graph.links.size()), next(begins.begin(), begins.end() - 1);
-  for (uint32_t i = 0; i < graph.links.size(); ++i) sorted[next[graph.links[i].from]++] = i;
-  std::vector<bool> reached(graph.ends.size());
-  std::vector<uint32_t> todo{0};
-  reached[0] = true;
+  std::vector<size_t> next(begins.begin(), begins.end() - 1);
+  for (size_t i = 0; i < links; ++i) sorted[next[from(i)]++] = i;
+  for (size_t state = 0; state < reached.size(); ++state) {
+    if (reached[state]) todo.push_back(state);
+  }
   while (!todo.empty()) {
-    const uint32_t state = todo.back();
+    const size_t state = todo.back();
     todo.pop_back();
-    for (uint32_t i = begins[state]; i < begins[state + 1]; ++i) {
-      const Graph::Link& link = graph.links[sorted[i]];
-      if (reached[link.to] || !passes(link.part)) continue;
-      reached[link.to] = true;
-      todo.push_back(link.to);
+    for (size_t i = begins[state]; i < begins[state + 1]; ++i) {
+      const size_t target = to(sorted[i]);
+      if (reached[target]) continue;
+      reached[target] = true;
+      todo.push_back(target);
     }
   }
+}
+
+}  // namespace
+
+std::vector<bool> reached_states(const Graph& graph, const std::vector<bool>& passes) {
+  std::vector<Graph::Link> links;
+  links.reserve(graph.links.size());
+  for (const Graph::Link& link : graph.links) {
+    if (passes[link.part]) links.push_back(link);
+  }
+  std::vector<bool> reached(graph.ends.size());
+  reached[0] = true;
+  reach(
+      links.size(), [&](size_t i) { return links[i].from; }, [&](size_t i) { return links[i].to; },
+      reached);
   return reached;
 }
 
-std::vector<bool> useful_states(const Graph& graph,
-                                const std::function<bool(uint32_t part)>& passes) {
-  const std::vector<bool> reached = reached_states(graph, passes);
-  // The same from the ends backwards: a new state 0 leads to all ends.
-  Graph back;
-  back.ends.resize(graph.ends.size() + 1);
-  const uint32_t always = UINT32_MAX;
-  for (const Graph::Link& link : graph.links) {
-    back.links.push_back({link.to + 1, link.from + 1, link.part});
+std::vector<bool> useful_states(const Graph& graph, const std::vector<bool>& passes) {
+  std::vector<bool> useful = reached_states(graph, passes), ending = graph.ends;
+  std::vector<Graph::Link> back;  // from the last link to the first
+  back.reserve(graph.links.size());
+  for (auto link = graph.links.rbegin(); link != graph.links.rend(); ++link) {
+    if (passes[link->part]) back.push_back(*link);
   }
-  for (uint32_t state = 0; state < graph.ends.size(); ++state) {
-    if (graph.ends[state]) back.links.push_back({0, state + 1, always});
-  }
-  const std::vector<bool> ending =
-      reached_states(back, [&](uint32_t part) { return part == always || passes(part); });
-  std::vector<bool> useful(graph.ends.size());
+  reach(
+      back.size(), [&](size_t i) { return back[i].to; }, [&](size_t i) { return back[i].from; },
+      ending);
   for (size_t state = 0; state < useful.size(); ++state) {
-    useful[state] = reached[state] && ending[state + 1];
+    useful[state] = useful[state] && ending[state];
   }
   if (!useful[0]) useful.assign(useful.size(), false);
   return useful;

@@ -1,7 +1,6 @@
 // Properties of a grammar's nodes and rules that the automaton's builder needs.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -25,11 +24,9 @@ struct Analysis {
 // rule that the root needs cannot end.
 Analysis analyse(const Rules& rules);
 
-// States of a graph that are reached from state 0 by links whose part `passes`; and those from
-// which an end is reached too.
-std::vector<bool> reached_states(const Graph& graph,
-                                 const std::function<bool(uint32_t part)>& passes);
-std::vector<bool> useful_states(const Graph& graph,
-                                const std::function<bool(uint32_t part)>& passes);
+// States of a graph that are reached from state 0 by links whose part passes; and those from which
+// an end is reached too. passes[i]: parts[i] of the graph's node may be passed.
+std::vector<bool> reached_states(const Graph& graph, const std::vector<bool>& passes);
+std::vector<bool> useful_states(const Graph& graph, const std::vector<bool>& passes);
 
 }  // namespace skald::grammar

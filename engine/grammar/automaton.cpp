@@ -11,7 +11,6 @@ namespace skald::grammar {
 namespace {
 
 using Kind = Node::Kind;
-using Edges = std::vector<std::vector<Edge>>;
 
 constexpr size_t kMostStates = size_t{1} << 19;
 constexpr uint32_t kFewCopies = 16;  // up to this number, copies are built one by one
@@ -24,6 +23,52 @@ constexpr int kMostBuildDepth = 4000;
        " states; repeat less, or use fewer rules");
 }
 
+// Edges while states are being made: each state has a list.
+class EdgeLists {
+ public:
+  size_t size() const { return states_.size(); }
+  State add_state() {
+    states_.push_back({kNone, kNone});
+    return static_cast<State>(states_.size() - 1);
+  }
+  void add(State from, Edge edge) {
+    const auto at = static_cast<uint32_t>(links_.size());
+    links_.push_back({edge, kNone});
+    (states_[from].first == kNone ? states_[from].first : links_[states_[from].last].next) = at;
+    states_[from].last = at;
+  }
+  // `visit` may add edges, also to `state`.
+  template <class Visit>
+  void each(State state, Visit visit) const {
+    for (uint32_t at = states_[state].first, last = states_[state].last; at != kNone;) {
+      const uint32_t next = at == last ? kNone : links_[at].next;
+      visit(Edge(links_[at].edge));
+      at = next;
+    }
+  }
+  EdgeTable table() const {
+    EdgeTable table;
+    table.reserve(states_.size(), links_.size());
+    for (State state = 0; state < states_.size(); ++state) {
+      each(state, [&](const Edge& edge) { table.add(edge); });
+      table.add_state();
+    }
+    return table;
+  }
+
+ private:
+  static constexpr uint32_t kNone = UINT32_MAX;
+  struct Ends {
+    uint32_t first, last;  // into links_
+  };
+  struct Link {
+    Edge edge;
+    uint32_t next;
+  };
+  std::vector<Ends> states_;
+  std::vector<Link> links_;
+};
+
 }  // namespace
 
 class Builder {
@@ -35,12 +80,12 @@ class Builder {
     out_.starts_.resize(rules_.size());
     out_.nullable_.resize(rules_.size());
     out_.order_.resize(rules_.size());
-    space_ = &out_.edges_;
     build_begin();
     for (size_t i = 0; i < needed_.size(); ++i) build_rule(needed_[i]);
     for (RuleId rule : needed_) find_start(index(rule));
     remove_left_recursion();
     sort_rules();
+    out_.edges_ = lists_.table();
     find_byte_classes();
   }
 
@@ -54,14 +99,13 @@ class Builder {
   }
 
   State add_state() {
-    if (out_.edges_.size() + (in_copy() ? space_->size() : 0) >= kMostStates) {
+    if (lists_.size() + (in_copy() ? space_->size() : 0) >= kMostStates) {
       fail_too_large(rules_.name(rule_));
     }
-    space_->emplace_back();
-    return static_cast<State>(space_->size() - 1);
+    return space_->add_state();
   }
-  bool in_copy() const { return space_ != &out_.edges_; }
-  void add_edge(State from, Edge edge) { (*space_)[from].push_back(edge); }
+  bool in_copy() const { return space_ != &lists_; }
+  void add_edge(State from, Edge edge) { space_->add(from, edge); }
   void add_empty(State from, State to) { add_edge(from, {Edge::Kind::Empty, 0, 0, 0, to}); }
   void add_bytes(State from, ByteRange r, State to) {
     add_edge(from, {Edge::Kind::Byte, r.first, r.last, 0, to});
@@ -145,8 +189,9 @@ class Builder {
 
   State build_graph(const Node& node, State from) {
     const Graph& graph = rules_.graph(node);
-    const std::vector<bool> useful =
-        useful_states(graph, [&](uint32_t part) { return can_end(node.parts[part]); });
+    std::vector<bool> passes;
+    for (const NodeId part : node.parts) passes.push_back(can_end(part));
+    const std::vector<bool> useful = useful_states(graph, passes);
     std::vector<State> states(graph.ends.size(), kNoState);
     const State to = add_state();
     for (size_t i = 0; i < states.size(); ++i) {
@@ -155,24 +200,56 @@ class Builder {
       if (graph.ends[i]) add_empty(states[i], to);
     }
     add_empty(from, states[0]);
+    // Links of the same part to the same state share what is built for them: the first one builds
+    // it, the second one builds it again at a state of its own, from which the others copy edges.
+    struct Known {
+      State entry = kNoState;
+      bool again = false;
+    };
+    std::unordered_map<uint64_t, Known> known;
     for (const Graph::Link& link : graph.links) {
       const NodeId id = node.parts[link.part];
       const State begin = states[link.from], end = states[link.to];
       if (begin == kNoState || end == kNoState || !can_end(id)) continue;
-      const Node& part = rules_.node(id);
-      if (part.kind == Kind::Text && part.text.size() == 1) {
-        const auto byte = static_cast<uint8_t>(part.text[0]);
-        add_bytes(begin, {byte, byte}, end);
-      } else if (part.kind == Kind::Class) {
-        build_class(part.chars, begin, end);
-      } else {
-        add_empty(build(id, begin), end);
+      if (build_bytes(id, begin, end)) continue;
+      Known& same = known[uint64_t{link.part} << 32 | link.to];
+      if (!same.again) {
+        same.again = true;
+        build_part(id, begin, end);
+        continue;
       }
+      if (same.entry == kNoState) {
+        same.entry = add_state();
+        build_part(id, same.entry, end);
+      }
+      space_->each(same.entry, [&](const Edge& edge) { add_edge(begin, edge); });
     }
     return to;
   }
 
-  void build_class(const CharClass& chars, State from, State to) {
+  // A part that is one byte needs no state of its own. Returns false for other parts.
+  bool build_bytes(NodeId id, State begin, State end) {
+    const Node& part = rules_.node(id);
+    if (part.kind == Kind::Text && part.text.size() == 1) {
+      const auto byte = static_cast<uint8_t>(part.text[0]);
+      add_bytes(begin, {byte, byte}, end);
+      return true;
+    }
+    if (part.kind != Kind::Class || part.chars.back().last >= 0x80) return false;
+    build_class(part.chars, begin, end);
+    return true;
+  }
+
+  void build_part(NodeId id, State begin, State end) {
+    const Node& part = rules_.node(id);
+    if (part.kind == Kind::Class) {
+      build_class(part.chars, begin, end);
+    } else {
+      add_empty(build(id, begin), end);
+    }
+  }
+
+  void build_class(std::span<const CharRange> chars, State from, State to) {
     // tails[n]: the state from which any n continuation bytes complete the character.
     std::array<State, 4> tails = {to, kNoState, kNoState, kNoState};
     const auto tail = [&](int bytes) {
@@ -228,18 +305,18 @@ class Builder {
   }
 
   State build_apart(NodeId part, uint32_t least, uint32_t most, State from) {
-    Edges edges;
+    EdgeLists edges;
     space_ = &edges;
     const State begin = add_state();
     Repeated r;
     r.end = build(part, begin);
-    space_ = &out_.edges_;
+    space_ = &lists_;
     r.base = next_copies_;
     r.stride = static_cast<uint32_t>(edges.size());
     r.copies = most;
     r.least = least;
     r.may_be_empty = nullable(part);
-    r.edges = std::move(edges);
+    r.edges = edges.table();
     const uint64_t next = uint64_t{r.base} + uint64_t{r.stride} * most;
     if (next >= kNoState) fail_too_large(rules_.name(rule_));
     next_copies_ = static_cast<State>(next);
@@ -250,12 +327,21 @@ class Builder {
     return out_.repeated_.back().after;
   }
 
+  template <class Visit>
+  void each_edge(State state, Visit visit) const {
+    if (state < kCopies) {
+      lists_.each(state, visit);
+    } else {
+      out_.each_edge(state, visit);
+    }
+  }
+
   void find_start(uint32_t rule) {
     std::vector<State> todo{begins_[rule]}, seen{begins_[rule]};
     while (!todo.empty()) {
       const State state = todo.back();
       todo.pop_back();
-      out_.each_edge(state, [&](const Edge& edge) {
+      each_edge(state, [&](const Edge& edge) {
         if (edge.kind != Edge::Kind::Empty) {
           out_.starts_[rule].push_back(edge);
         } else if (std::find(seen.begin(), seen.end(), edge.target) == seen.end()) {
@@ -316,10 +402,10 @@ class Builder {
       todo.pop_back();
       const State copy = copies[state];
       if (state == ends_[rule]) add_empty(copy, to);
-      for (Edge edge : std::vector<Edge>(out_.edges_[state])) {
+      lists_.each(state, [&](Edge edge) {
         edge.target = copy_of(edge.target);
         add_edge(copy, edge);
-      }
+      });
     }
   }
 
@@ -345,7 +431,7 @@ class Builder {
       });
     }
     check(next == needed_.size(), "no left recursion is left");
-    out_.ends_.resize(out_.edges_.size());
+    out_.ends_.resize(lists_.size());
     out_.ends_[outer_end_] = true;
     for (RuleId rule : needed_) out_.ends_[ends_[index(rule)]] = true;
   }
@@ -357,9 +443,9 @@ class Builder {
       cut[edge.first] = true;
       cut[edge.last + 1] = true;
     };
-    for (const auto& edges : out_.edges_) std::for_each(edges.begin(), edges.end(), mark);
+    for (const Edge& edge : out_.edges_.all()) mark(edge);
     for (const Repeated& r : out_.repeated_) {
-      for (const auto& edges : r.edges) std::for_each(edges.begin(), edges.end(), mark);
+      for (const Edge& edge : r.edges.all()) mark(edge);
     }
     int current = 0;
     for (int byte = 0; byte < 256; ++byte) {
@@ -372,8 +458,9 @@ class Builder {
   const Rules& rules_;
   const Analysis analysis_;
   Automaton& out_;
-  Edges* space_ = nullptr;  // where states are added: the automaton, or one copy of a Repeated
-  RuleId rule_ = {};        // the rule being built
+  EdgeLists lists_;             // of the automaton's states
+  EdgeLists* space_ = &lists_;  // where states are added: there, or in one copy of a Repeated
+  RuleId rule_ = {};            // the rule being built
   int depth_ = 0;
   State next_copies_ = kCopies;
   std::vector<RuleId> needed_;  // rules that are called, not built in place

@@ -32,15 +32,36 @@ struct Edge {
   State target;
 };
 
+// The edges of states, one behind the other.
+class EdgeTable {
+ public:
+  size_t states() const { return ends_.size(); }
+  std::span<const Edge> of(State state) const {
+    const uint32_t begin = state == 0 ? 0 : ends_[state - 1];
+    return {edges_.data() + begin, ends_[state] - begin};
+  }
+  std::span<const Edge> all() const { return edges_; }
+  void add(Edge edge) { edges_.push_back(edge); }  // of the state that is being made
+  void add_state() { ends_.push_back(static_cast<uint32_t>(edges_.size())); }  // ends it
+  void reserve(size_t states, size_t edges) {
+    ends_.reserve(states);
+    edges_.reserve(edges);
+  }
+
+ private:
+  std::vector<uint32_t> ends_;  // [states], into edges_
+  std::vector<Edge> edges_;
+};
+
 // Copy i of `copies` has the states base + i * stride and following. State 0 of a copy is its
 // begin, state `end` its end.
 struct Repeated {
   State base = 0;
   uint32_t stride = 0, copies = 0, least = 0;
   uint32_t end = 0;
-  bool may_be_empty = false;             // a copy may match the empty string
-  State after = 0;                       // the next state once `least` copies are done
-  std::vector<std::vector<Edge>> edges;  // [stride], targets within the copy
+  bool may_be_empty = false;  // a copy may match the empty string
+  State after = 0;            // the next state once `least` copies are done
+  EdgeTable edges;            // [stride], targets within the copy
 };
 
 class Automaton {
@@ -49,7 +70,7 @@ class Automaton {
 
   State begin() const { return begin_; }  // the initial state, outside all rules
   size_t rules() const { return starts_.size(); }
-  size_t states() const { return edges_.size(); }
+  size_t states() const { return edges_.states(); }
 
   // The edges by which a rule begins; none of them is Empty.
   std::span<const Edge> start(uint32_t rule) const { return starts_[rule]; }
@@ -62,13 +83,13 @@ class Automaton {
   template <class Visit>
   void each_edge(State state, Visit visit) const {
     if (state < kCopies) {
-      for (const Edge& edge : edges_[state]) visit(edge);
+      for (const Edge& edge : edges_.of(state)) visit(edge);
       return;
     }
     const Repeated& r = repeated(state);
     const uint32_t copy = (state - r.base) / r.stride, at = (state - r.base) % r.stride;
     const State shift = r.base + copy * r.stride;
-    for (Edge edge : r.edges[at]) {
+    for (Edge edge : r.edges.of(at)) {
       edge.target += shift;
       visit(edge);
     }
@@ -89,9 +110,9 @@ class Automaton {
   friend class Builder;
   const Repeated& repeated(State state) const;
 
-  std::vector<std::vector<Edge>> edges_;  // [states]
-  std::vector<bool> ends_;                // [states]
-  std::vector<Repeated> repeated_;        // by base
+  EdgeTable edges_;
+  std::vector<bool> ends_;          // [states]
+  std::vector<Repeated> repeated_;  // by base
   std::vector<std::vector<Edge>> starts_;
   std::vector<bool> nullable_;
   std::vector<uint32_t> order_;

@@ -193,10 +193,11 @@ std::optional<CharDfa> CharDfa::with(const CharDfa& other) const {
     return found->second;
   };
   state_of(0, 0);
+  std::vector<Arc> arcs;
   for (size_t i = 0; i < pairs.size(); ++i) {
     const auto [a, b] = pairs[i];
     const auto &x = states_[a].arcs, &y = other.states_[b].arcs;
-    std::vector<Arc> arcs;
+    arcs.clear();
     for (size_t m = 0, n = 0; m < x.size() && n < y.size();) {
       const char32_t first = std::max(x[m].first, y[n].first);
       const char32_t last = std::min(x[m].last, y[n].last);
@@ -207,7 +208,7 @@ std::optional<CharDfa> CharDfa::with(const CharDfa& other) const {
         ++n;
       }
     }
-    states[i].arcs = std::move(arcs);
+    states[i].arcs.assign(arcs.begin(), arcs.end());
     if (states.size() > kMostDfaStates) return std::nullopt;
   }
   return of_states(std::move(states));
@@ -220,28 +221,33 @@ std::optional<CharDfa> CharDfa::with_length(uint64_t least, uint64_t most) const
   if (last > kMostDfaStates || empty()) {
     return empty() ? std::optional<CharDfa>(*this) : std::nullopt;
   }
-  std::unordered_map<uint64_t, uint32_t> known;
+  // States of the same count follow each other, so only the next count's numbers are kept.
+  constexpr uint32_t kNone = UINT32_MAX;
+  std::vector<uint32_t> known(states_.size(), kNone);
+  uint64_t known_count = 0;
   std::vector<std::pair<uint32_t, uint64_t>> places;
   std::vector<State> states;
   const auto state_of = [&](uint32_t state, uint64_t count) {
-    const auto [found, fresh] =
-        known.try_emplace(uint64_t{state} << 32 | count, static_cast<uint32_t>(places.size()));
-    if (fresh) {
+    if (count != known_count) std::fill(known.begin(), known.end(), kNone);
+    known_count = count;
+    if (known[state] == kNone) {
+      known[state] = static_cast<uint32_t>(places.size());
       places.emplace_back(state, count);
       states.emplace_back().ends = states_[state].ends && count >= least;
     }
-    return found->second;
+    return known[state];
   };
   state_of(0, 0);
+  std::vector<Arc> arcs;
   for (size_t i = 0; i < places.size(); ++i) {
     const auto [state, count] = places[i];
     if (bounded && count == most) continue;
     const uint64_t next = std::min(count + 1, last);
-    std::vector<Arc> arcs;
+    arcs.clear();
     for (const Arc& arc : states_[state].arcs) {
       add_arc(arcs, {arc.first, arc.last, state_of(arc.to, next)});
     }
-    states[i].arcs = std::move(arcs);
+    states[i].arcs.assign(arcs.begin(), arcs.end());
     if (states.size() > kMostDfaStates) return std::nullopt;
   }
   CharDfa result;
@@ -252,23 +258,28 @@ std::optional<CharDfa> CharDfa::with_length(uint64_t least, uint64_t most) const
 
 // Drops states that lead to no end. All states can be reached.
 void CharDfa::trim() {
-  std::vector<std::vector<uint32_t>> from(states_.size());
-  std::vector<uint32_t> todo;
+  // The states that lead to each state, one list behind the other.
+  std::vector<uint32_t> ends(states_.size() + 1), from, todo;
+  for (const State& state : states_) {
+    for (const Arc& arc : state.arcs) ++ends[arc.to + 1];
+  }
+  for (size_t i = 0; i < states_.size(); ++i) ends[i + 1] += ends[i];
+  from.resize(ends.back());
+  std::vector<uint32_t> next(ends.begin(), ends.end() - 1);
   std::vector<bool> useful(states_.size());
   for (uint32_t i = 0; i < states_.size(); ++i) {
-    for (const Arc& arc : states_[i].arcs) from[arc.to].push_back(i);
-    if (states_[i].ends) {
-      useful[i] = true;
-      todo.push_back(i);
-    }
+    for (const Arc& arc : states_[i].arcs) from[next[arc.to]++] = i;
+    if (!states_[i].ends) continue;
+    useful[i] = true;
+    todo.push_back(i);
   }
   while (!todo.empty()) {
     const uint32_t at = todo.back();
     todo.pop_back();
-    for (uint32_t before : from[at]) {
-      if (useful[before]) continue;
-      useful[before] = true;
-      todo.push_back(before);
+    for (uint32_t i = ends[at]; i < ends[at + 1]; ++i) {
+      if (useful[from[i]]) continue;
+      useful[from[i]] = true;
+      todo.push_back(from[i]);
     }
   }
   if (states_.empty() || !useful[0]) {
@@ -278,17 +289,18 @@ void CharDfa::trim() {
   std::vector<uint32_t> numbers(states_.size());
   uint32_t count = 0;
   for (size_t i = 0; i < states_.size(); ++i) numbers[i] = useful[i] ? count++ : 0;
-  std::vector<State> kept;
-  kept.reserve(count);
+  if (count == states_.size()) return;
+  std::vector<Arc> arcs;
   for (size_t i = 0; i < states_.size(); ++i) {
     if (!useful[i]) continue;
-    State state{{}, states_[i].ends};
+    arcs.clear();
     for (const Arc& arc : states_[i].arcs) {
-      if (useful[arc.to]) add_arc(state.arcs, {arc.first, arc.last, numbers[arc.to]});
+      if (useful[arc.to]) add_arc(arcs, {arc.first, arc.last, numbers[arc.to]});
     }
-    kept.push_back(std::move(state));
+    states_[i].arcs.assign(arcs.begin(), arcs.end());
+    if (numbers[i] != i) states_[numbers[i]] = std::move(states_[i]);
   }
-  states_ = std::move(kept);
+  states_.resize(count);
 }
 
 // Moore's algorithm: groups of states that behave the same are split until nothing changes.
@@ -353,20 +365,30 @@ NodeId CharDfa::add_to(Rules& rules, const WriteChars& write) const {
   std::vector<NodeId> parts;
   std::map<std::vector<std::pair<char32_t, char32_t>>, uint32_t> known;
   for (const State& state : states_) graph.ends.push_back(state.ends);
+  std::vector<Arc> arcs;
+  std::vector<std::pair<char32_t, char32_t>> ranges;
   for (uint32_t from = 0; from < states_.size(); ++from) {
-    std::map<uint32_t, std::vector<std::pair<char32_t, char32_t>>> by_target;
-    for (const Arc& arc : states_[from].arcs) by_target[arc.to].emplace_back(arc.first, arc.last);
-    for (const auto& [to, ranges] : by_target) {
-      const auto [found, fresh] = known.try_emplace(ranges, static_cast<uint32_t>(parts.size()));
-      if (fresh) {
+    arcs.assign(states_[from].arcs.begin(), states_[from].arcs.end());
+    std::sort(arcs.begin(), arcs.end(), [](const Arc& a, const Arc& b) {
+      return a.to != b.to ? a.to < b.to : a.first < b.first;
+    });
+    for (size_t begin = 0, end = 0; begin < arcs.size(); begin = end) {
+      const uint32_t to = arcs[begin].to;
+      ranges.clear();
+      for (; end < arcs.size() && arcs[end].to == to; ++end) {
+        ranges.emplace_back(arcs[end].first, arcs[end].last);
+      }
+      auto found = known.find(ranges);
+      if (found == known.end()) {
         CharClass chars;
         for (const auto& [first, last] : ranges) chars.push_back({first, last});
+        found = known.emplace(ranges, static_cast<uint32_t>(parts.size())).first;
         parts.push_back(write(rules, normalized(std::move(chars))));
       }
       graph.links.push_back({from, to, found->second});
     }
   }
-  return rules.graph(std::move(parts), std::move(graph));
+  return rules.graph(parts, std::move(graph));
 }
 
 }  // namespace skald::grammar

@@ -51,11 +51,86 @@ void Masks::walk_all(SetId set, TokenMask& mask, std::vector<Escape>& escapes) {
   }
 }
 
-void Masks::walk_unusual(SetId set, SetId usual, TokenMask& mask, std::vector<Escape>& escapes) {
+Masks::Usual& Masks::usual(SetId set) {
+  const auto [known, fresh] = usual_.try_emplace(set);
+  Usual& result = known->second;
+  if (!fresh) return result;
+  const auto next_of = [&](int member) {
+    return stacks_.step(set, static_cast<uint8_t>(member + 0x20));
+  };
+  const auto is_plain_member = [](int member) {
+    return is_plain(static_cast<char32_t>(member + 0x20));
+  };
+  // The set to which most lead, by a vote in which each voter for another set takes one back.
+  int votes = 0;
+  for (int member = 0; member < PlainSet::kAscii; ++member) {
+    const SetId next = next_of(member);
+    if (!is_plain_member(member) || next == kDead) continue;
+    if (votes == 0) result.next = next;
+    votes += next == result.next ? 1 : -1;
+  }
+  const bool leaves = result.next != kDead && stacks_.leaves_hole(result.next);
+  for (int member = 0; member < PlainSet::kAscii; ++member) {
+    if (leaves || result.next == kDead || next_of(member) != result.next) {
+      result.others.add(member);
+    } else if (is_plain_member(member)) {
+      ++result.ascii;
+    }
+    result.known.add(member);
+  }
+  return result;
+}
+
+void Masks::find_groups(SetId set, const PlainSet& chars, Usual& usual) {
+  if (usual.known.holds(chars)) return;
+  const bool leaves = usual.next == kDead || stacks_.leaves_hole(usual.next);
+  PlainSet found;
+  for (int lead = 0xC2; lead <= 0xF4; ++lead) {
+    const int group = PlainSet::group(static_cast<uint8_t>(lead));
+    if (!chars.has(group) || usual.known.has(group)) continue;
+    found.add(group);
+    SetId next = usual.next;
+    bool known = true;
+    if (leaves || !lead_step(set, lead, next, known)) usual.others.add(group);
+  }
+  usual.known.add(found);
+}
+
+bool Masks::all_of_lead(uint32_t node, SetId set) {
+  const uint8_t lead = vocabulary_->plain_trie().nodes[node].byte;
+  PlainSet chars;
+  chars.add(PlainSet::group(lead));
+  Usual& step = usual(set);
+  find_groups(set, chars, step);
+  return !step.others.meets(chars) && all_below(node, step.next);
+}
+
+bool Masks::all_below(uint32_t node, SetId set) {
+  constexpr uint32_t kFew = 8;  // nodes that are visited as quickly
   const Trie& trie = vocabulary_->plain_trie();
-  const auto remove = [&](uint32_t from, uint32_t to) {  // the tokens of these nodes
+  if (trie.nodes[node].end - node < kFew) return false;
+  const PlainSet& chars = trie.below[node];
+  for (int height = trie.nodes[node].height; height > 0; --height) {
+    Usual& step = usual(set);
+    if (step.others.meets(chars)) return false;
+    find_groups(set, chars, step);
+    if (step.others.meets(chars)) return false;
+    const SetId next = stacks_.alike(step.next, static_cast<uint32_t>(height));
+    if (next == set) return true;
+    set = next;
+  }
+  return true;
+}
+
+void Masks::walk_plain(SetId set, TokenMask& mask, std::vector<Escape>& escapes) {
+  const Trie& trie = vocabulary_->plain_trie();
+  // Where most characters may come, most tokens are set at once, and others removed.
+  const bool most = 2 * usual(set).ascii > PlainSet::kAscii;
+  if (most) mask = vocabulary_->plain(vocabulary_->longest_plain());
+  const auto change = [&](bool add, uint32_t from, uint32_t to) {  // the tokens of these nodes
+    if (add == most) return;
     for (uint32_t t = trie.nodes[from].first_token; t < trie.nodes[to].first_token; ++t) {
-      remove_token(mask, trie.tokens[t]);
+      (add ? add_token : remove_token)(mask, trie.tokens[t]);
     }
   };
   path_.resize(vocabulary_->longest_token() + 1);
@@ -64,29 +139,31 @@ void Masks::walk_unusual(SetId set, SetId usual, TokenMask& mask, std::vector<Es
   missing_[0] = 0;
   for (uint32_t n = 0; n < trie.size();) {
     const TrieNode& node = trie.nodes[n];
-    const SetId from = path_[node.depth - 1];
     const int missing = missing_[node.depth - 1];
-    const bool begins = missing == 0;  // a character
-    const int left = begins ? utf8_length(node.byte) - 1 : missing - 1;
-    const SetId next = stacks_.step(from, node.byte);
-    if (begins && left > 0) {
-      SetId after = usual;
-      bool known = true;
-      if (lead_step(from, node.byte, after, known)) {
-        n = node.end;
-        continue;
-      }
+    const int left = missing == 0 ? utf8_length(node.byte) - 1 : missing - 1;
+    const SetId from = path_[node.depth - 1];
+    if (missing == 0 && left > 0 && all_of_lead(n, from)) {
+      change(true, n, node.end);
+      n = node.end;
+      continue;
     }
-    if (next == kDead || (left == 0 && next == usual)) {
-      if (next == kDead) remove(n, node.end);
+    const SetId next = stacks_.step(from, node.byte);
+    if (next == kDead) {
+      change(false, n, node.end);
       n = node.end;
       continue;
     }
     path_[node.depth] = next;
     missing_[node.depth] = static_cast<uint8_t>(left);
+    change(true, n, n + 1);
     add_escapes(trie, n, next, escapes);
-    if (stacks_.only_ended(next)) {
-      remove(n + 1, node.end);
+    if (node.end == n + 1) {
+      ++n;
+    } else if (stacks_.only_ended(next)) {
+      change(false, n + 1, node.end);
+      n = node.end;
+    } else if (left == 0 && all_below(n, next)) {
+      change(true, n + 1, node.end);
       n = node.end;
     } else {
       ++n;
@@ -96,9 +173,12 @@ void Masks::walk_unusual(SetId set, SetId usual, TokenMask& mask, std::vector<Es
 
 bool Masks::same_step(SetId set, int first, int last, int more, SetId& next, bool& known) {
   const std::array<uint8_t, 256>& byte_class = stacks_.automaton().byte_class();
+  SetId to = kDead;
   for (int byte = first; byte <= last; ++byte) {
     if (byte > first && byte_class[byte] == byte_class[byte - 1]) continue;
-    const SetId to = stacks_.step_class(set, byte_class[byte]);
+    const SetId before = to;
+    to = stacks_.step_class(set, byte_class[byte]);
+    if (byte > first && to == before) continue;
     if (more > 0 && to != kDead) {
       if (!same_step(to, 0x80, 0xBF, more - 1, next, known)) return false;
       continue;
@@ -152,16 +232,6 @@ bool Masks::plain_step(SetId set, SetId& next) {
   return true;
 }
 
-SetId Masks::usual_set(SetId set) {
-  if (vocabulary_->longest_plain() == 0) return kDead;
-  // A character that no schema names.
-  SetId usual = set;
-  for (const uint8_t byte : {0xE3, 0x8D, 0xBF}) usual = stacks_.step(usual, byte);
-  if (usual == kDead || stacks_.leaves_hole(usual)) return kDead;
-  SetId next = kDead;
-  return plain_step(usual, next) && next == usual ? usual : kDead;
-}
-
 int Masks::plain_ahead(SetId set) {
   const int longest = vocabulary_->longest_plain();
   for (int n = 0; n < longest; ++n) {
@@ -169,6 +239,7 @@ int Masks::plain_ahead(SetId set) {
     if (!plain_step(set, next)) return -1;
     if (next == kDead) return n;
     if (stacks_.leaves_hole(next)) return -1;
+    next = stacks_.alike(next, vocabulary_->longest_token());
     if (next == set) return longest;
     set = next;
   }
@@ -187,12 +258,9 @@ const Masks::Local& Masks::local(SetId set) {
   if (const int plain = plain_ahead(set); plain > 0) {
     local.mask = vocabulary_->plain(plain);
     walk_others();
-  } else if (const SetId usual = usual_set(set); usual != kDead) {
-    local.mask = vocabulary_->plain(vocabulary_->longest_plain());
-    walk_unusual(set, usual, local.mask, local.escapes);
-    walk_others();
   } else {
-    walk_all(set, local.mask, local.escapes);
+    if (vocabulary_->longest_plain() > 0) walk_plain(set, local.mask, local.escapes);
+    walk_others();
   }
   if (local.escapes.size() > kManyEscapes) local = {.cached = false};
   return locals_.emplace(set, std::move(local)).first->second;
@@ -261,12 +329,14 @@ void Masks::tidy() {
   if ((masks_.size() + locals_.size()) * mask_bytes > limits_.mask_bytes) {
     masks_.clear();
     locals_.clear();
+    usual_.clear();
   }
   if (stacks_.bytes() <= limits_.stack_bytes) return;
   const std::vector<SetId*> roots(roots_.begin(), roots_.end());
   stacks_.collect(roots);
   masks_.clear();
   locals_.clear();
+  usual_.clear();
 }
 
 size_t Masks::bytes() const {

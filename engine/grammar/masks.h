@@ -72,6 +72,14 @@ class Masks {
     auto operator<=>(const Ahead&) const = default;
   };
 
+  // Where most plain characters lead.
+  struct Usual {
+    SetId next = kDead;
+    PlainSet others;  // the plain characters that lead elsewhere
+    PlainSet known;   // the characters for which that is known; those of ASCII always are
+    int ascii = 0;    // the number of characters of ASCII that lead to `next`
+  };
+
   const Local& local(SetId set);
   // Adds to `mask` the tokens of nodes [begin, end) that `set` allows. `set` is the place after the
   // bytes of the node above them, which has depth `depth`.
@@ -79,11 +87,16 @@ class Masks {
             TokenMask& mask, std::vector<Escape>& escapes);
   void walk_all(SetId set, TokenMask& mask, std::vector<Escape>& escapes);
   void add_escapes(const Trie& trie, uint32_t node, SetId set, std::vector<Escape>& escapes);
-  // `mask` has all plain tokens; removes those that `set` does not allow. Most plain characters
-  // lead from `set` to `usual`, and all plain characters lead from `usual` to `usual`.
-  void walk_unusual(SetId set, SetId usual, TokenMask& mask, std::vector<Escape>& escapes);
-  // Such a set for walk_unusual(), or kDead.
-  SetId usual_set(SetId set);
+  // Adds the plain tokens that `set` allows to `mask`, which is empty.
+  void walk_plain(SetId set, TokenMask& mask, std::vector<Escape>& escapes);
+  Usual& usual(SetId set);
+  void find_groups(SetId set, const PlainSet& chars, Usual& usual);
+  // Whether all tokens below a node of the plain trie are allowed, and leave no hole, if the set
+  // there is `set`; false also if that is not known.
+  bool all_below(uint32_t node, SetId set);
+  // The same for all tokens at and below a node that begins a character, where `set` is the set
+  // before it.
+  bool all_of_lead(uint32_t node, SetId set);
   // The number of plain characters that are certain to be possible, if each position allows all or
   // no plain characters; -1 otherwise.
   int plain_ahead(SetId set);
@@ -102,6 +115,7 @@ class Masks {
   std::unordered_map<SetId, TokenMask> masks_;
   std::set<SetId*> roots_;
   std::mutex mutex_;
+  std::unordered_map<SetId, Usual> usual_;
   std::vector<SetId> path_;       // scratch of a walk: the set after each byte
   std::vector<uint8_t> missing_;  // and the bytes that the character there lacks
 };

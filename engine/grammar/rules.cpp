@@ -61,7 +61,7 @@ CharClass intersection(const CharClass& a, const CharClass& b) {
   return complement(outside);
 }
 
-bool contains(const CharClass& ranges, char32_t c) {
+bool contains(std::span<const CharRange> ranges, char32_t c) {
   return std::any_of(ranges.begin(), ranges.end(),
                      [c](const CharRange& r) { return r.first <= c && c <= r.last; });
 }
@@ -93,6 +93,14 @@ NodeId Rules::body(RuleId rule) const {
   return r.body;
 }
 
+template <class T>
+std::span<const T> Rules::keep(std::span<const T> list) {
+  if (list.empty()) return {};
+  T* copy = static_cast<T*>(memory_->allocate(list.size_bytes(), alignof(T)));
+  std::uninitialized_copy(list.begin(), list.end(), copy);
+  return {copy, list.size()};
+}
+
 NodeId Rules::add_node(Node node) {
   if (nodes_.size() >= kMostNodes) {
     fail(Exit::Usage, "the grammar is too large: more than ", kMostNodes, " nodes");
@@ -103,16 +111,21 @@ NodeId Rules::add_node(Node node) {
     fail(Exit::Usage, "the grammar nests too deep: more than ", kMostDepth, " levels");
   }
   node.depth = static_cast<uint16_t>(depth + 1);
-  nodes_.push_back(std::move(node));
+  node.parts = keep(node.parts);
+  node.chars = keep(node.chars);
+  const std::span<const char> text = keep(std::span<const char>(node.text));
+  node.text = {text.data(), text.size()};
+  nodes_.push_back(node);
   return static_cast<NodeId>(nodes_.size() - 1);
 }
 
 NodeId Rules::text(std::string_view bytes) {
-  return add_node({.kind = Node::Kind::Text, .depth = 1, .text = std::string(bytes)});
+  return add_node({.kind = Node::Kind::Text, .depth = 1, .text = bytes});
 }
 
 NodeId Rules::one_of(CharClass chars) {
-  return add_node({.kind = Node::Kind::Class, .depth = 1, .chars = normalized(std::move(chars))});
+  const CharClass kept = normalized(std::move(chars));
+  return add_node({.kind = Node::Kind::Class, .depth = 1, .chars = kept});
 }
 
 NodeId Rules::token(TokenReference token) {
@@ -127,14 +140,14 @@ NodeId Rules::token(TokenReference token) {
   return text(token_reference_bytes(static_cast<size_t>(known - tokens_.begin())));
 }
 
-NodeId Rules::sequence(std::vector<NodeId> parts) {
+NodeId Rules::sequence(const std::vector<NodeId>& parts) {
   if (parts.size() == 1) return parts.front();
-  return add_node({.kind = Node::Kind::Sequence, .depth = 1, .parts = std::move(parts)});
+  return add_node({.kind = Node::Kind::Sequence, .depth = 1, .parts = parts});
 }
 
-NodeId Rules::choice(std::vector<NodeId> parts) {
+NodeId Rules::choice(const std::vector<NodeId>& parts) {
   if (parts.size() == 1) return parts.front();
-  return add_node({.kind = Node::Kind::Choice, .depth = 1, .parts = std::move(parts)});
+  return add_node({.kind = Node::Kind::Choice, .depth = 1, .parts = parts});
 }
 
 NodeId Rules::repeat(NodeId part, uint32_t least, uint32_t most) {
@@ -156,10 +169,10 @@ NodeId Rules::repeat(NodeId part, uint32_t least, uint32_t most) {
     if (plus) return repeat(inner.parts[0], least, kUnbounded);
   }
   return add_node(
-      {.kind = Node::Kind::Repeat, .depth = 1, .least = least, .most = most, .parts = {part}});
+      {.kind = Node::Kind::Repeat, .depth = 1, .least = least, .most = most, .parts = {&part, 1}});
 }
 
-NodeId Rules::graph(std::vector<NodeId> parts, Graph graph) {
+NodeId Rules::graph(const std::vector<NodeId>& parts, Graph graph) {
   links_ += graph.links.size();
   if (links_ > kMostLinks) {
     fail(Exit::Usage, "the grammar is too large: more than ", kMostLinks, " links in graphs");
@@ -168,7 +181,7 @@ NodeId Rules::graph(std::vector<NodeId> parts, Graph graph) {
   return add_node({.kind = Node::Kind::Graph,
                    .depth = 1,
                    .least = static_cast<uint32_t>(graphs_.size() - 1),
-                   .parts = std::move(parts)});
+                   .parts = parts});
 }
 
 NodeId Rules::call(RuleId rule) {
@@ -184,14 +197,16 @@ NodeId Rules::include(const Rules& other) {
   const auto moved_rule = [&](RuleId id) {
     return static_cast<RuleId>(first_rule + static_cast<size_t>(id));
   };
+  std::vector<NodeId> parts;
   for (Node node : other.nodes_) {  // parts come before the nodes that have them
-    for (NodeId& part : node.parts) part = moved(part);
+    parts.clear();
+    for (const NodeId part : node.parts) parts.push_back(moved(part));
+    node.parts = parts;
     node.rule = moved_rule(node.rule);
     if (node.kind == Node::Kind::Graph) {
-      const Graph& copied = other.graph(node);
-      graph(std::move(node.parts), copied);
+      graph(parts, other.graph(node));
     } else {
-      add_node(std::move(node));
+      add_node(node);
     }
   }
   for (const Rule& rule : other.rules_) {

@@ -5,6 +5,8 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <memory_resource>
 #include <span>
 #include <string>
 #include <string_view>
@@ -27,7 +29,7 @@ inline constexpr uint32_t kMostRepeats = 1u << 24;
 CharClass normalized(CharClass ranges);
 CharClass complement(const CharClass& ranges);
 CharClass intersection(const CharClass& a, const CharClass& b);
-bool contains(const CharClass& normalized_ranges, char32_t c);
+bool contains(std::span<const CharRange> normalized_ranges, char32_t c);
 CharClass any_char();
 
 enum class NodeId : uint32_t {};
@@ -44,15 +46,16 @@ struct Graph {
   std::vector<bool> ends;  // [states]
 };
 
+// What the views refer to lives as long as the Rules.
 struct Node {
   enum class Kind : uint8_t { Text, Class, Sequence, Choice, Repeat, Call, Graph };
   Kind kind;
-  uint16_t depth;                  // depth of the tree, including this node
-  uint32_t least = 0, most = 0;    // Repeat; Graph: least is its index
-  RuleId rule = {};                // Call
-  std::string text = {};           // Text: bytes
-  CharClass chars = {};            // Class, normalized
-  std::vector<NodeId> parts = {};  // Sequence, Choice, Repeat (one), Graph (what links name)
+  uint16_t depth;                         // depth of the tree, including this node
+  uint32_t least = 0, most = 0;           // Repeat; Graph: least is its index
+  RuleId rule = {};                       // Call
+  std::string_view text = {};             // Text: bytes
+  std::span<const CharRange> chars = {};  // Class, normalized
+  std::span<const NodeId> parts = {};     // Sequence, Choice, Repeat (one), Graph (what links name)
 };
 
 // A token that stands in a grammar itself, whatever its text: by number or by name.
@@ -71,6 +74,10 @@ inline std::string token_reference_bytes(size_t index) {
 
 class Rules {
  public:
+  Rules() = default;
+  Rules(Rules&&) = default;
+  Rules& operator=(Rules&&) = default;
+
   // Adds a rule without a body; define() sets it. Messages use the name: "rule 'list' (line 3)".
   RuleId add(std::string name);
   void rename(RuleId rule, std::string name);
@@ -79,11 +86,11 @@ class Rules {
   NodeId text(std::string_view bytes);
   NodeId one_of(CharClass chars);  // an empty class matches nothing
   NodeId token(TokenReference token);
-  NodeId sequence(std::vector<NodeId> parts);
-  NodeId choice(std::vector<NodeId> parts);                   // an empty list matches nothing
+  NodeId sequence(const std::vector<NodeId>& parts);
+  NodeId choice(const std::vector<NodeId>& parts);            // an empty list matches nothing
   NodeId repeat(NodeId part, uint32_t least, uint32_t most);  // most = kUnbounded: no upper limit
   NodeId call(RuleId rule);
-  NodeId graph(std::vector<NodeId> parts, Graph graph);
+  NodeId graph(const std::vector<NodeId>& parts, Graph graph);
   NodeId maybe(NodeId part) { return repeat(part, 0, 1); }
   NodeId empty() { return text(""); }
   // The texts of another grammar, whose rules and nodes are copied. It must name no tokens.
@@ -111,7 +118,12 @@ class Rules {
     NodeId body = {};
   };
   NodeId add_node(Node node);
+  template <class T>
+  std::span<const T> keep(std::span<const T> list);  // a copy in memory_
 
+  // What nodes refer to. On the heap, so that views stay valid when the Rules are moved.
+  std::unique_ptr<std::pmr::monotonic_buffer_resource> memory_ =
+      std::make_unique<std::pmr::monotonic_buffer_resource>();
   std::vector<Node> nodes_;
   std::vector<Graph> graphs_;
   size_t links_ = 0;  // of all graphs

@@ -240,6 +240,21 @@ SetId Stacks::over_holes(SetId set, uint32_t bytes, std::vector<SetId>& below) {
   return intern(from_);
 }
 
+SetId Stacks::alike(SetId set, uint32_t bytes) {
+  const auto is_copy = [](const Item& item) {
+    return item.state >= kCopies && item.state != kEnded;
+  };
+  const std::span<const Item> own = items(set);
+  if (std::none_of(own.begin(), own.end(), is_copy)) return set;
+  from_.assign(own.begin(), own.end());
+  for (Item& item : from_) {
+    if (is_copy(item)) item.state = automaton_->representative(item.state, bytes);
+  }
+  std::sort(from_.begin(), from_.end());
+  from_.erase(std::unique(from_.begin(), from_.end()), from_.end());
+  return intern(from_);
+}
+
 SetId Stacks::both(SetId a, SetId b) {
   if (a == kDead || a == b) return b;
   if (b == kDead) return a;

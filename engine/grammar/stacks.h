@@ -70,6 +70,9 @@ class Stacks {
   // Returns kDead if there are too few holes.
   SetId over_holes(SetId set, uint32_t bytes, std::vector<SetId>& below);
 
+  // The same set with representatives alone.
+  SetId alike(SetId set, uint32_t bytes);
+
   // The set of the texts of both.
   SetId both(SetId a, SetId b);
 

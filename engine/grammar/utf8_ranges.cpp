@@ -34,7 +34,7 @@ void split(char32_t first, char32_t last, std::vector<Utf8Range>& out) {
 
 }  // namespace
 
-std::vector<Utf8Range> utf8_ranges(const CharClass& chars) {
+std::vector<Utf8Range> utf8_ranges(std::span<const CharRange> chars) {
   constexpr CharRange kLengths[] = {
       {0, 0x7F}, {0x80, 0x7FF}, {0x800, 0xFFFF}, {0x10000, kLastCodePoint}};
   std::vector<Utf8Range> out;

@@ -50,6 +50,26 @@ Trie make_trie(const Vocabulary& vocabulary, std::span<const int32_t> ids) {
   return trie;
 }
 
+// Sets what is known of the nodes below each node. `trie` has plain tokens alone.
+void look_below(Trie& trie) {
+  struct Seen {
+    PlainSet chars;
+    int height = 0;
+  };
+  std::vector<Seen> seen(kLongestToken + 2);  // at each depth, since the last node above it
+  trie.below.resize(trie.size());
+  for (size_t n = trie.size(); n-- > 0;) {
+    TrieNode& node = trie.nodes[n];
+    Seen &under = seen[node.depth + 1u], &here = seen[node.depth];
+    trie.below[n] = under.chars;
+    node.height = static_cast<uint8_t>(std::min(under.height, 255));
+    here.chars.add(under.chars);
+    if (utf8_begins(node.byte)) here.chars.add(PlainSet::group(node.byte));
+    here.height = std::max(here.height, under.height + 1);
+    under = {};
+  }
+}
+
 // The bytes of references stand behind all texts.
 void add_named(Trie& trie, std::span<const TokenMask> named) {
   if (named.empty()) return;
@@ -151,6 +171,7 @@ Vocabulary::Vocabulary(std::span<const std::string_view> bytes, std::span<const 
     }
   }
   plain_trie_ = make_trie(*this, plain_ids);
+  look_below(plain_trie_);
   other_trie_ = make_trie(*this, other_ids);
   if (!named_.empty()) {
     add_named(other_trie_, named_);

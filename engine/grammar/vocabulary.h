@@ -8,6 +8,7 @@
 // characters are allowed at once, without a walk.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -28,17 +29,45 @@ inline void remove_token(TokenMask& mask, int32_t id) {
   mask[static_cast<size_t>(id) / 64] &= ~(uint64_t{1} << (id % 64));
 }
 
+// A set of plain characters, by their first bytes: those of ASCII one by one, others in groups.
+class PlainSet {
+ public:
+  static constexpr int kAscii = 95, kAll = 128;  // members: those of ASCII, and groups
+  // The number of the characters that begin with `lead`.
+  static constexpr int group(uint8_t lead) {
+    if (lead < 0x7F) return lead - 0x20;
+    if (lead < 0xE0) return kAscii + lead % 16;
+    return lead < 0xF0 ? kAscii + 16 + lead % 16 : kAll - 1;
+  }
+  void add(int member) { bits_[member / 64] |= uint64_t{1} << (member % 64); }
+  void add(const PlainSet& other) {
+    for (size_t i = 0; i < bits_.size(); ++i) bits_[i] |= other.bits_[i];
+  }
+  bool has(int member) const { return bits_[member / 64] >> (member % 64) & 1; }
+  bool meets(const PlainSet& other) const {
+    return (bits_[0] & other.bits_[0]) != 0 || (bits_[1] & other.bits_[1]) != 0;
+  }
+  bool holds(const PlainSet& other) const {
+    return (other.bits_[0] & ~bits_[0]) == 0 && (other.bits_[1] & ~bits_[1]) == 0;
+  }
+
+ private:
+  std::array<uint64_t, 2> bits_ = {};
+};
+
 struct TrieNode {
   uint32_t end;          // index after all nodes below this one
   uint32_t first_token;  // into Trie::tokens; ends at the first_token of the next node
   uint16_t depth;        // bytes from the root, at least 1
   uint8_t byte;
+  uint8_t height = 0;  // bytes of the longest token below this node, at most 255
 };
 
 // Nodes in depth-first order.
 struct Trie {
   std::vector<TrieNode> nodes;  // with one extra node at the end
   std::vector<int32_t> tokens;
+  std::vector<PlainSet> below;  // [size] characters that begin below a node; for plain tokens
 
   size_t size() const { return nodes.size() - 1; }
 };
