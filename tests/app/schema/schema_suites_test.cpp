@@ -1,11 +1,14 @@
 // Runs public suites of JSON schemas, which scripts/schema_suites names and explains. Hidden: it
 // needs data that is not part of the repository.
+#include <time.h>
+
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <span>
 #include <sstream>
 
 #include "app/files/json.h"
@@ -27,12 +30,22 @@ struct Counts {
   size_t valid = 0, refused = 0;  // of compiled schemas: valid instances, those refused
   size_t invalid = 0, accepted = 0, silent = 0;  // invalid instances, accepted, without a note
   std::vector<double> compile_ms, mask_us;
+
+  void add(const Counts& other) {
+    constexpr size_t Counts::*kSums[] = {
+        &Counts::schemas, &Counts::compiled, &Counts::whole,   &Counts::tests,    &Counts::right,
+        &Counts::valid,   &Counts::refused,  &Counts::invalid, &Counts::accepted, &Counts::silent};
+    for (const auto sum : kSums) this->*sum += other.*sum;
+    compile_ms.insert(compile_ms.end(), other.compile_ms.begin(), other.compile_ms.end());
+    mask_us.insert(mask_us.end(), other.mask_us.begin(), other.mask_us.end());
+  }
 };
 
-using Clock = std::chrono::steady_clock;
-
-double ms_since(Clock::time_point begin) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
+// Of this thread's processor time, so that other programs do not count.
+double now_ms() {
+  timespec now = {};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return 1e3 * static_cast<double>(now.tv_sec) + 1e-6 * static_cast<double>(now.tv_nsec);
 }
 
 class Suites {
@@ -51,11 +64,13 @@ class Suites {
   Suites(const Suites&) = delete;
   Suites& operator=(const Suites&) = delete;
 
+  bool has_tokenizer() const { return tokenizer_ != nullptr; }
+
   // `tests` is an array of {"data", "valid"}.
   void run(const std::string& name, const Json& schema, const Json& tests, Counts& counts) {
     ++counts.schemas;
     counts.tests += tests.size();
-    const auto begin = Clock::now();
+    const double begin = now_ms();
     std::shared_ptr<Masks> masks;
     std::vector<std::string> notes;
     try {
@@ -70,7 +85,7 @@ class Suites {
         return;
       }
     }
-    counts.compile_ms.push_back(ms_since(begin));
+    counts.compile_ms.push_back(now_ms() - begin);
     if (counts.compile_ms.back() > 20) {
       log("slow to compile", name, std::to_string(counts.compile_ms.back()));
     }
@@ -125,9 +140,9 @@ class Suites {
                const std::string& text, Counts& counts) const {
     Matcher matcher(masks);
     for (const int32_t id : tokenizer_->encode(text, {.add_bos = false, .add_eos = false})) {
-      const auto begin = Clock::now();
+      const double begin = now_ms();
       matcher.mask();
-      counts.mask_us.push_back(1000 * ms_since(begin));
+      counts.mask_us.push_back(1000 * (now_ms() - begin));
       if (counts.mask_us.back() > 2000) {
         log("slow mask", name, std::to_string(counts.mask_us.back()));
       }
@@ -172,44 +187,103 @@ std::string times(std::vector<double> all) {
   return text;
 }
 
-void print(const char* suite, const Counts& c) {
-  const auto share = [](size_t part, size_t all) {
-    char text[60];
-    std::snprintf(text, sizeof text, "%zu (%.1f %%)", part,
-                  all == 0 ? 0.0 : 100.0 * static_cast<double>(part) / static_cast<double>(all));
-    return std::string(text);
-  };
-  std::printf("| %s | %zu | %s | %s | %s | %zu of %zu | %zu of %zu; %zu | %s | %s |\n", suite,
-              c.schemas, share(c.compiled, c.schemas).c_str(), share(c.whole, c.schemas).c_str(),
-              share(c.right, c.tests).c_str(), c.refused, c.valid, c.accepted, c.invalid, c.silent,
-              times(c.compile_ms).c_str(), times(c.mask_us).c_str());
-  std::fflush(stdout);
+std::string share(size_t part, size_t all) {
+  char text[60];
+  std::snprintf(text, sizeof text, "%zu (%.1f %%)", part,
+                all == 0 ? 0.0 : 100.0 * static_cast<double>(part) / static_cast<double>(all));
+  return text;
+}
+
+// scripts/schema_suites puts a table into the files that have the same two comments around one.
+class Table {
+ public:
+  explicit Table(const char* name) { std::printf("<!-- suites:begin %s -->\n", name); }
+  ~Table() { std::printf("<!-- suites:end -->\n"); }
+  Table(const Table&) = delete;
+  Table& operator=(const Table&) = delete;
+};
+
+struct Result {
+  std::string suite;
+  Counts counts;
+};
+
+void print_suites(const std::vector<Result>& results) {
+  const Table table("suites");
+  std::printf(
+      "| suite | schemas | compiled | every test right | tests right | valid refused | invalid "
+      "accepted | without a note |\n|---|---|---|---|---|---|---|---|\n");
+  for (const auto& [suite, c] : results) {
+    std::printf("| %s | %zu | %s | %s | %s | %zu of %zu | %zu of %zu | %zu |\n", suite.c_str(),
+                c.schemas, share(c.compiled, c.schemas).c_str(), share(c.whole, c.schemas).c_str(),
+                share(c.right, c.tests).c_str(), c.refused, c.valid, c.accepted, c.invalid,
+                c.silent);
+  }
+}
+
+void print_times(const std::vector<Result>& results) {
+  const Table table("times");
+  std::printf("| median / 99 %% / most | a schema compiles, ms | a mask, µs |\n|---|---|---|\n");
+  for (const auto& [suite, c] : results) {
+    std::printf("| %s | %s | %s |\n", suite.c_str(), times(c.compile_ms).c_str(),
+                times(c.mask_us).c_str());
+  }
+}
+
+using ByKeyword = std::map<std::string, std::map<std::string, Counts>>;  // and by draft
+
+void print_keywords(const ByKeyword& keywords, std::span<const char* const> drafts) {
+  const Table table("keywords");
+  std::printf("| keyword |");
+  for (const char* draft : drafts) {
+    std::printf(" %s: tests right | valid refused | invalid accepted |", draft);
+  }
+  std::printf("\n|---|");
+  for (size_t i = 0; i < drafts.size(); ++i) std::printf("---|---|---|");
+  for (const auto& [keyword, by_draft] : keywords) {
+    std::printf("\n| %s |", keyword.c_str());
+    for (const char* draft : drafts) {
+      const auto found = by_draft.find(draft);
+      if (found == by_draft.end()) {
+        std::printf(" | | |");
+        continue;
+      }
+      const Counts& c = found->second;
+      std::printf(" %zu of %zu | %s | %s |", c.right, c.tests,
+                  c.refused > 0 ? std::to_string(c.refused).c_str() : "",
+                  c.accepted > 0 ? std::to_string(c.accepted).c_str() : "");
+    }
+  }
+  std::printf("\n");
 }
 
 TEST_CASE("suites of schemas", "[.schema_suites]") {
   const char* folder = std::getenv("SKALD_SCHEMA_SUITES");
   REQUIRE(folder);
   Suites suites;
-  std::printf(
-      "| suite | schemas | compiled | all tests right | tests right | valid refused | invalid "
-      "accepted; without a note | compile, ms: median / 99 %% / max | mask, us |\n"
-      "|---|---|---|---|---|---|---|---|---|\n");
-  for (const char* draft : {"draft7", "draft2020-12"}) {
-    const fs::path path = fs::path(folder) / "tests" / draft;
+  std::vector<Result> results;
+  ByKeyword keywords;
+  constexpr struct {
+    const char *folder, *name;
+  } kDrafts[] = {{"draft7", "draft 7"}, {"draft2020-12", "2020-12"}};
+  for (const auto& draft : kDrafts) {
+    const fs::path path = fs::path(folder) / "tests" / draft.folder;
     if (!fs::exists(path)) continue;
-    Counts counts;
+    Counts all;
     for (const fs::path& file : files(path)) {
+      Counts& counts = keywords[file.stem().string()][draft.name];
       for (const Json& group : read_json(file)) {
         Json schema = group.at("schema");
         // The folder says which draft is meant.
-        if (schema.is_object() && !schema.contains("$schema") && draft == std::string("draft7")) {
+        if (schema.is_object() && !schema.contains("$schema") && draft.name == kDrafts[0].name) {
           schema["$schema"] = "http://json-schema.org/draft-07/schema#";
         }
         suites.run(file.stem().string() + ": " + group.at("description").get<std::string>(), schema,
                    group.at("tests"), counts);
       }
+      all.add(counts);
     }
-    print(draft, counts);
+    results.push_back({concat("JSON-Schema-Test-Suite, ", draft.name), std::move(all)});
   }
   if (const fs::path path = fs::path(folder) / "maskbench" / "data"; fs::exists(path)) {
     Counts counts;
@@ -218,7 +292,13 @@ TEST_CASE("suites of schemas", "[.schema_suites]") {
       suites.run(file.filename().string(), one.at("schema"), one.value("tests", Json::array()),
                  counts);
     }
-    print("MaskBench", counts);
+    results.push_back({"MaskBench", std::move(counts)});
+  }
+  print_suites(results);
+  if (suites.has_tokenizer()) print_times(results);
+  if (!keywords.empty()) {
+    const char* names[] = {kDrafts[0].name, kDrafts[1].name};
+    print_keywords(keywords, names);
   }
 }
 

@@ -125,6 +125,39 @@ TEST_CASE("a mask of all texts but some has exactly the tokens that the matcher 
 }
 
 // Tokens 1 and 2 have no text. Token 3 may come by its name and by its text.
+// Enough tokens that a walk skips parts of the trie whose characters all lead the usual way.
+TEST_CASE("masks over a large trie are right where some characters lead elsewhere") {
+  const char* const letters[] = {"a", "b", "1", " ", "-", "é", "ы", "日", "\u00A0", "\u2003", "😀"};
+  std::vector<std::string> tokens;
+  for (const char* x : letters) {
+    for (const char* y : letters) {
+      for (const char* z : {"", "a", "b", "1 ", " b", "é", "日a", "\u00A0", "aaaaaaaa", "-a\""}) {
+        tokens.push_back(std::string(x) + y + z);
+      }
+    }
+  }
+  const auto vocabulary = byte_vocabulary(std::move(tokens));
+  Random random(7);
+  for (const char* expression :
+       {R"("(\S+\s+){0,9}\S+")", R"(".{0,5}")", R"(".{3,300}")", R"("[^"]*1[ab]-[^"]*")",
+        R"("[ab]{2,20}( [ab]+)*")", R"("[^é"日]*(日a)?[^"]{0,3}")", R"("\p{L}*\s?\p{Lu}?-*")",
+        R"("[^"\u2003]*")", R"("[\u0400-\u04FF a]*b?1?")"}) {
+    Matcher matcher(make_masks(regex_rules(expression, "r"), vocabulary));
+    REQUIRE(matcher.accept("\""));
+    for (int step = 0; step < 8; ++step) {
+      CAPTURE(expression, step);
+      REQUIRE(wrong_bit(*vocabulary, matcher) == -1);
+      std::vector<int32_t> allowed;
+      const std::span<const uint64_t> mask = matcher.mask();
+      for (int32_t id = 0; static_cast<size_t>(id) + 1 < vocabulary->size(); ++id) {
+        if (has_bit(mask, id)) allowed.push_back(id);
+      }
+      if (allowed.empty()) break;
+      REQUIRE(matcher.accept(allowed[below(random, allowed.size())]));
+    }
+  }
+}
+
 TEST_CASE("a grammar may name tokens, and all tokens but one") {
   const Rules rules = parse_gbnf("root ::= <open> !<[2]>{1,3} <[2]> (\"ab\" | <ab>)+ \"b\"?", "g");
   REQUIRE(rules.tokens().size() == 4);
