@@ -1,9 +1,9 @@
 #include "engine/grammar/masks.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "engine/base/error.h"
-#include "engine/grammar/utf8_ranges.h"
 
 namespace skald::grammar {
 namespace {
@@ -51,6 +51,62 @@ void Masks::walk_all(SetId set, TokenMask& mask, std::vector<Escape>& escapes) {
   }
 }
 
+template <class Visit>
+bool Masks::each_step(SetId set, ByteRange range, int more, const Visit& visit) {
+  const std::array<uint8_t, 256>& byte_class = stacks_.automaton().byte_class();
+  SetId to = kDead;
+  for (int byte = range.first; byte <= range.last; ++byte) {
+    if (byte > range.first && byte_class[byte] == byte_class[byte - 1]) continue;
+    const SetId before = to;
+    to = stacks_.step_class(set, byte_class[byte]);
+    if (byte > range.first && to == before) continue;
+    const bool goes_on =
+        more > 0 && to != kDead ? each_step(to, {0x80, 0xBF}, more - 1, visit) : visit(to);
+    if (!goes_on) return false;
+  }
+  return true;
+}
+
+template <class Visit>
+bool Masks::each_of_lead(SetId set, uint8_t lead, const Visit& visit) {
+  if (lead < 0x80) return each_step(set, {lead, lead}, 0, visit);
+  const SetId after = stacks_.step(set, lead);
+  switch (lead) {
+    case 0xE0:
+      return each_step(after, {0xA0, 0xBF}, 1, visit);
+    case 0xE2: {  // E2 80 A8 and A9 are line breaks and therefore not plain
+      const SetId e280 = stacks_.step(after, 0x80);
+      return each_step(e280, {0x80, 0xA7}, 0, visit) && each_step(e280, {0xAA, 0xBF}, 0, visit) &&
+             each_step(after, {0x81, 0xBF}, 1, visit);
+    }
+    case 0xED:
+      return each_step(after, {0x80, 0x9F}, 1, visit);
+    case 0xF0:
+      return each_step(after, {0x90, 0xBF}, 2, visit);
+    case 0xF4:
+      return each_step(after, {0x80, 0x8F}, 2, visit);
+    default:
+      return each_step(after, {0x80, 0xBF}, utf8_length(lead) - 2, visit);
+  }
+}
+
+template <class Visit>
+bool Masks::each_plain(SetId set, const Visit& visit) {
+  const std::array<uint8_t, 256>& byte_class = stacks_.automaton().byte_class();
+  // Bytes of one run are followed by the same bytes.
+  constexpr ByteRange kRuns[] = {{0x20, 0x21}, {0x23, 0x5B}, {0x5D, 0x7E}, {0xC2, 0xDF},
+                                 {0xE0, 0xE0}, {0xE1, 0xE1}, {0xE2, 0xE2}, {0xE3, 0xEC},
+                                 {0xED, 0xED}, {0xEE, 0xEF}, {0xF0, 0xF0}, {0xF1, 0xF3},
+                                 {0xF4, 0xF4}};
+  for (const ByteRange& run : kRuns) {
+    for (int lead = run.first; lead <= run.last; ++lead) {
+      if (lead > run.first && byte_class[lead] == byte_class[lead - 1]) continue;
+      if (!each_of_lead(set, static_cast<uint8_t>(lead), visit)) return false;
+    }
+  }
+  return true;
+}
+
 Masks::Usual& Masks::usual(SetId set) {
   const auto [known, fresh] = usual_.try_emplace(set);
   Usual& result = known->second;
@@ -89,9 +145,8 @@ void Masks::find_groups(SetId set, const PlainSet& chars, Usual& usual) {
     const int group = PlainSet::group(static_cast<uint8_t>(lead));
     if (!chars.has(group) || usual.known.has(group)) continue;
     found.add(group);
-    SetId next = usual.next;
-    bool known = true;
-    if (leaves || !lead_step(set, lead, next, known)) usual.others.add(group);
+    const auto same = [&](SetId to) { return to == usual.next; };
+    if (leaves || !each_of_lead(set, static_cast<uint8_t>(lead), same)) usual.others.add(group);
   }
   usual.known.add(found);
 }
@@ -171,65 +226,34 @@ void Masks::walk_plain(SetId set, TokenMask& mask, std::vector<Escape>& escapes)
   }
 }
 
-bool Masks::same_step(SetId set, int first, int last, int more, SetId& next, bool& known) {
-  const std::array<uint8_t, 256>& byte_class = stacks_.automaton().byte_class();
-  SetId to = kDead;
-  for (int byte = first; byte <= last; ++byte) {
-    if (byte > first && byte_class[byte] == byte_class[byte - 1]) continue;
-    const SetId before = to;
-    to = stacks_.step_class(set, byte_class[byte]);
-    if (byte > first && to == before) continue;
-    if (more > 0 && to != kDead) {
-      if (!same_step(to, 0x80, 0xBF, more - 1, next, known)) return false;
-      continue;
-    }
+bool Masks::plain_step(SetId set, SetId& next) {
+  bool known = false;
+  return each_plain(set, [&](SetId to) {
     if (known && to != next) return false;
     next = to;
     known = true;
-  }
-  return true;
+    return true;
+  });
 }
 
-bool Masks::lead_step(SetId set, int lead, SetId& next, bool& known) {
-  if (lead < 0x80) return same_step(set, lead, lead, 0, next, known);
-  const SetId after = stacks_.step(set, static_cast<uint8_t>(lead));
-  const auto same = [&](SetId from, int first, int last, int more) {
-    return same_step(from, first, last, more, next, known);
+bool Masks::is_open(SetId set) {
+  if (const auto known = open_.find(set); known != open_.end()) return known->second;
+  constexpr size_t kMost = 128, kMostItems = 3000;  // sets that are looked at, and their items
+  std::vector<SetId> reached{set};
+  std::unordered_set<SetId> seen{set};
+  size_t items = 0;
+  bool open = true;
+  const auto visit = [&](SetId to) {
+    if (to == kDead || stacks_.leaves_hole(to)) return false;
+    if (const auto known = open_.find(to); known != open_.end()) return known->second;
+    if (!seen.insert(to).second) return true;
+    reached.push_back(to);
+    items += stacks_.items(to).size();
+    return reached.size() <= kMost && items <= kMostItems;
   };
-  switch (lead) {
-    case 0xE0:
-      return same(after, 0xA0, 0xBF, 1);
-    case 0xE2: {  // E2 80 A8 and A9 are line breaks and therefore not plain
-      const SetId e280 = stacks_.step(after, 0x80);
-      return same(e280, 0x80, 0xA7, 0) && same(e280, 0xAA, 0xBF, 0) && same(after, 0x81, 0xBF, 1);
-    }
-    case 0xED:
-      return same(after, 0x80, 0x9F, 1);
-    case 0xF0:
-      return same(after, 0x90, 0xBF, 2);
-    case 0xF4:
-      return same(after, 0x80, 0x8F, 2);
-    default:
-      return same(after, 0x80, 0xBF, utf8_length(static_cast<uint8_t>(lead)) - 2);
-  }
-}
-
-bool Masks::plain_step(SetId set, SetId& next) {
-  const std::array<uint8_t, 256>& byte_class = stacks_.automaton().byte_class();
-  // Bytes of one run are followed by the same bytes.
-  constexpr struct {
-    int first, last;
-  } kRuns[] = {{0x20, 0x21}, {0x23, 0x5B}, {0x5D, 0x7E}, {0xC2, 0xDF}, {0xE0, 0xE0},
-               {0xE1, 0xE1}, {0xE2, 0xE2}, {0xE3, 0xEC}, {0xED, 0xED}, {0xEE, 0xEF},
-               {0xF0, 0xF0}, {0xF1, 0xF3}, {0xF4, 0xF4}};
-  bool known = false;
-  for (const auto& run : kRuns) {
-    for (int lead = run.first; lead <= run.last; ++lead) {
-      if (lead > run.first && byte_class[lead] == byte_class[lead - 1]) continue;
-      if (!lead_step(set, lead, next, known)) return false;
-    }
-  }
-  return true;
+  for (size_t i = 0; open && i < reached.size(); ++i) open = each_plain(SetId(reached[i]), visit);
+  for (const SetId one : reached) open_[one] = open;
+  return open;
 }
 
 int Masks::plain_ahead(SetId set) {
@@ -257,6 +281,9 @@ const Masks::Local& Masks::local(SetId set) {
   };
   if (const int plain = plain_ahead(set); plain > 0) {
     local.mask = vocabulary_->plain(plain);
+    walk_others();
+  } else if (vocabulary_->longest_plain() > 0 && is_open(set)) {
+    local.mask = vocabulary_->plain(vocabulary_->longest_plain());
     walk_others();
   } else {
     if (vocabulary_->longest_plain() > 0) walk_plain(set, local.mask, local.escapes);
@@ -330,6 +357,7 @@ void Masks::tidy() {
     masks_.clear();
     locals_.clear();
     usual_.clear();
+    open_.clear();
   }
   if (stacks_.bytes() <= limits_.stack_bytes) return;
   const std::vector<SetId*> roots(roots_.begin(), roots_.end());
@@ -337,6 +365,7 @@ void Masks::tidy() {
   masks_.clear();
   locals_.clear();
   usual_.clear();
+  open_.clear();
 }
 
 size_t Masks::bytes() const {

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "engine/grammar/stacks.h"
+#include "engine/grammar/utf8_ranges.h"
 #include "engine/grammar/vocabulary.h"
 
 namespace skald::grammar {
@@ -103,10 +104,19 @@ class Masks {
   // The set that every plain character leads to (kDead: none is possible). Returns false if plain
   // characters lead to different sets.
   bool plain_step(SetId set, SetId& next);
+  // Whether any plain text may follow `set` without leaving a hole; false also if that is not
+  // known.
+  bool is_open(SetId set);
+  // Calls `visit` with each set to which plain characters lead (kDead: some are not possible),
+  // until it returns false. Returns whether it did not.
+  template <class Visit>
+  bool each_plain(SetId set, const Visit& visit);
   // The same for the plain characters that begin with one byte, and for all texts of `more` + 1
-  // bytes, of which the first is one of `first` to `last`. If `known`, they must lead to `next`.
-  bool lead_step(SetId set, int lead, SetId& next, bool& known);
-  bool same_step(SetId set, int first, int last, int more, SetId& next, bool& known);
+  // bytes, of which the first is one of `range`.
+  template <class Visit>
+  bool each_of_lead(SetId set, uint8_t lead, const Visit& visit);
+  template <class Visit>
+  bool each_step(SetId set, ByteRange range, int more, const Visit& visit);
 
   std::shared_ptr<const Vocabulary> vocabulary_;
   Stacks stacks_;
@@ -116,6 +126,7 @@ class Masks {
   std::set<SetId*> roots_;
   std::mutex mutex_;
   std::unordered_map<SetId, Usual> usual_;
+  std::unordered_map<SetId, bool> open_;
   std::vector<SetId> path_;       // scratch of a walk: the set after each byte
   std::vector<uint8_t> missing_;  // and the bytes that the character there lacks
 };

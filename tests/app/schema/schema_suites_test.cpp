@@ -182,8 +182,12 @@ std::string times(std::vector<double> all) {
   const auto at = [&](double part) {
     return all[static_cast<size_t>(part * static_cast<double>(all.size() - 1))];
   };
-  char text[100];
-  std::snprintf(text, sizeof text, "%.3g / %.3g / %.3g", at(0.5), at(0.99), at(1));
+  std::string text;
+  for (const double part : {0.5, 0.99, 1.0}) {
+    char number[40];
+    std::snprintf(number, sizeof number, at(part) < 1000 ? "%.3g" : "%.0f", at(part));
+    text += (text.empty() ? "" : " / ") + std::string(number);
+  }
   return text;
 }
 
