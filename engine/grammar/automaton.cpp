@@ -23,6 +23,8 @@ constexpr int kMostBuildDepth = 4000;
        " states; repeat less, or use fewer rules");
 }
 
+}  // namespace
+
 // Edges while states are being made: each state has a list.
 class EdgeLists {
  public:
@@ -68,8 +70,6 @@ class EdgeLists {
   std::vector<Ends> states_;
   std::vector<Link> links_;
 };
-
-}  // namespace
 
 class Builder {
  public:
