@@ -108,9 +108,8 @@ bool Masks::each_plain(SetId set, const Visit& visit) {
 }
 
 Masks::Usual& Masks::usual(SetId set) {
-  const auto [known, fresh] = usual_.try_emplace(set);
-  Usual& result = known->second;
-  if (!fresh) return result;
+  if (const auto known = usual_.find(set); known != usual_.end()) return known->second;
+  Usual result;  // kept when it is complete: a step may throw
   const auto next_of = [&](int member) {
     return stacks_.step(set, static_cast<uint8_t>(member + 0x20));
   };
@@ -134,7 +133,7 @@ Masks::Usual& Masks::usual(SetId set) {
     }
     result.known.add(member);
   }
-  return result;
+  return usual_.emplace(set, result).first->second;
 }
 
 void Masks::find_groups(SetId set, const PlainSet& chars, Usual& usual) {
