@@ -61,6 +61,8 @@ bool is_safe_path(const std::string& path) {
   return true;
 }
 
+}  // namespace
+
 RemoteRepository parse_listing(const std::string& text, const HubReference& reference,
                                const std::string& where) {
   const Json listing = parse_json_or_null(text);
@@ -98,8 +100,6 @@ RemoteRepository parse_listing(const std::string& text, const HubReference& refe
   }
   return found;
 }
-
-}  // namespace
 
 bool may_pass(int status) { return status == 408 || status == 429 || status >= 500; }
 

@@ -34,6 +34,11 @@ struct RemoteRepository {
 RemoteRepository read_repository(HttpConnection& connection, const HubSettings& settings,
                                  const HubReference& reference);
 
+// Reads the hub's answer, a list of the repository's files. Throws Error(Exit::Failed) that begins
+// with `where` for anything else, and for a file's name that would lead out of the cache.
+RemoteRepository parse_listing(const std::string& text, const HubReference& reference,
+                               const std::string& where);
+
 // The address of a file in one commit.
 std::string file_url(const HubSettings& settings, const std::string& repository,
                      const std::string& commit, const std::string& file);

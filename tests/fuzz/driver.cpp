@@ -1,11 +1,12 @@
 // main() for a fuzz target without libFuzzer: changes the files of a folder at random and
-// feeds them to the target for some seconds.
-//   TARGET SEEDS SECONDS [SEED]
+// feeds them to the target for some seconds, or until it has had so many inputs.
+//   TARGET SEEDS SECONDS [SEED [INPUTS]]
 //   TARGET FILE        feeds that file alone, to see a finding again
 // The current input is kept in TARGET.input, for a look after a crash. An input that takes more
 // than kMostSeconds is a finding too.
 #include "tests/fuzz/driver.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,6 +15,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <fstream>
 #include <iterator>
 #include <random>
@@ -96,6 +98,29 @@ void change_once(std::string& data, const std::vector<std::string>& seeds, Rando
   }
 }
 
+// The file with the current input. Stays open: making it anew took longer than most inputs do.
+class LastInput {
+ public:
+  explicit LastInput(fs::path path)
+      : path_(std::move(path)),
+        fd_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600)) {}
+  LastInput(const LastInput&) = delete;
+  LastInput& operator=(const LastInput&) = delete;
+  ~LastInput() {
+    ::close(fd_);
+    fs::remove(path_);
+  }
+
+  bool keep(const std::string& data) const {
+    return ::ftruncate(fd_, static_cast<off_t>(data.size())) == 0 &&
+           ::pwrite(fd_, data.data(), data.size(), 0) == static_cast<ssize_t>(data.size());
+  }
+
+ private:
+  fs::path path_;
+  int fd_;
+};
+
 int feed(const std::string& data) {
   // Memory of its own, so that a read past the end is one.
   const std::vector<uint8_t> bytes(data.begin(), data.end());
@@ -111,7 +136,7 @@ int main(int argc, char** argv) {
   std::signal(SIGALRM, stop_slow_input);
   if (argc == 2) return feed(read_file(argv[1]));
   if (argc < 3) {
-    std::fprintf(stderr, "usage: %s SEEDS SECONDS [SEED] | %s FILE\n", argv[0], argv[0]);
+    std::fprintf(stderr, "usage: %s SEEDS SECONDS [SEED [INPUTS]] | %s FILE\n", argv[0], argv[0]);
     return 2;
   }
   std::vector<std::string> seeds;
@@ -124,24 +149,27 @@ int main(int argc, char** argv) {
 
   const std::chrono::duration<double> time(std::atof(argv[2]));
   const uint64_t first = argc > 3 ? std::strtoull(argv[3], nullptr, 10) : 1;
+  const size_t most = argc > 4 ? std::strtoull(argv[4], nullptr, 10) : SIZE_MAX;
   Random random(first);
-  const fs::path last = std::string(argv[0]) + ".input";
+  const LastInput last(std::string(argv[0]) + ".input");
   double slowest = 0;
   size_t runs = seeds.size();
   const auto start = std::chrono::steady_clock::now();
-  for (auto now = start; now - start < time; ++runs) {
+  for (auto now = start; now - start < time && runs < most; ++runs) {
     std::string data = seeds[below(random, seeds.size())];
     for (size_t changes = 1 + below(random, 6); changes > 0; --changes) {
       change_once(data, seeds, random);
     }
     data.resize(std::min(data.size(), kMostBytes));
-    std::ofstream(last, std::ios::binary | std::ios::trunc) << data;
+    if (!last.keep(data)) {
+      std::perror("the current input cannot be kept");
+      return 2;
+    }
     feed(data);
     const auto end = std::chrono::steady_clock::now();
     slowest = std::max(slowest, std::chrono::duration<double>(end - now).count());
     now = end;
   }
-  fs::remove(last);
   std::printf("%s: %zu inputs from %zu seeds, none crashed; the slowest took %.2f s\n",
               fs::path(argv[0]).filename().c_str(), runs, seeds.size(), slowest);
   return 0;

@@ -2,14 +2,18 @@
 // test runs a command again and again, and lets its first, second, third … call of a kind fail.
 //
 //   SKALD_FAULT=KIND:N      the Nth call of this kind in main() fails: alloc, read, write, rename,
-//                           mmap, open, sync or thread
+//                           mmap, open, stat, folder, sync, thread or net
 //   SKALD_FAULT_COUNT=FILE  writes the numbers of calls of all kinds, a line each, when main() ends
 //   SKALD_FAULT_LOG=FILE    names each sync and rename, in their order
+//   SKALD_FAULT_LEAK=1      memory is lost, which a sanitizer must notice
 //   SKALD_FAULT_NO_LOCKS=1  flock() fails, as on a file system without locks
 //
 // Messages on stderr are never disturbed. An allocation on behalf of another library than the C++
 // one is passed over, and the next one fails: what sentencepiece does without memory is not tested.
+// A library of LeakSanitizer or AddressSanitizer may be preloaded behind this one; memory is then
+// theirs, so that they say at the end what was not given back.
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <execinfo.h>
@@ -22,13 +26,14 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum Kind { ALLOC, READ, WRITE, RENAME, MMAP, OPEN, SYNC, THREAD, KINDS };
-static const char* const kNames[KINDS] = {"alloc", "read", "write", "rename",
-                                          "mmap",  "open", "sync",  "thread"};
+enum Kind { ALLOC, READ, WRITE, RENAME, MMAP, OPEN, STAT, FOLDER, SYNC, THREAD, NET, KINDS };
+static const char* const kNames[KINDS] = {"alloc", "read",   "write", "rename", "mmap", "open",
+                                          "stat",  "folder", "sync",  "thread", "net"};
 static atomic_long counts[KINDS];
 static atomic_int running;
 static int fault_kind = -1;
@@ -97,16 +102,37 @@ extern void* __libc_malloc(size_t);
 extern void* __libc_calloc(size_t, size_t);
 extern void* __libc_realloc(void*, size_t);
 extern void* __libc_memalign(size_t, size_t);
+// A sanitizer's; dlsym() would allocate.
+extern void* __interceptor_malloc(size_t) __attribute__((weak));
+extern void* __interceptor_calloc(size_t, size_t) __attribute__((weak));
+extern void* __interceptor_realloc(void*, size_t) __attribute__((weak));
+extern void* __interceptor_memalign(size_t, size_t) __attribute__((weak));
 
-void* malloc(size_t n) { return fails(ALLOC, ENOMEM) ? NULL : __libc_malloc(n); }
-void* calloc(size_t n, size_t m) { return fails(ALLOC, ENOMEM) ? NULL : __libc_calloc(n, m); }
-void* realloc(void* p, size_t n) { return fails(ALLOC, ENOMEM) ? NULL : __libc_realloc(p, n); }
-void* memalign(size_t a, size_t n) { return fails(ALLOC, ENOMEM) ? NULL : __libc_memalign(a, n); }
+#define NEXT(name) (__interceptor_##name ? __interceptor_##name : __libc_##name)
+
+void* malloc(size_t n) { return fails(ALLOC, ENOMEM) ? NULL : NEXT(malloc)(n); }
+void* calloc(size_t n, size_t m) { return fails(ALLOC, ENOMEM) ? NULL : NEXT(calloc)(n, m); }
+void* realloc(void* p, size_t n) { return fails(ALLOC, ENOMEM) ? NULL : NEXT(realloc)(p, n); }
+void* memalign(size_t a, size_t n) { return fails(ALLOC, ENOMEM) ? NULL : NEXT(memalign)(a, n); }
 void* aligned_alloc(size_t a, size_t n) { return memalign(a, n); }
 int posix_memalign(void** p, size_t a, size_t n) {
   *p = memalign(a, n);
   return *p ? 0 : ENOMEM;
 }
+
+// A sanitizer's operators new do not call malloc(). These are those of the C++ library, by their
+// names for the linker, and so is the function that throws std::bad_alloc.
+extern void _ZSt17__throw_bad_allocv(void) __attribute__((weak));
+static void* or_throw(void* p) {
+  if (!p) _ZSt17__throw_bad_allocv();
+  return p;
+}
+void* _Znwm(size_t n) { return or_throw(malloc(n ? n : 1)); }
+void* _Znam(size_t n) { return or_throw(malloc(n ? n : 1)); }
+void* _ZnwmSt11align_val_t(size_t n, size_t a) { return or_throw(memalign(a, n ? n : 1)); }
+void* _ZnamSt11align_val_t(size_t n, size_t a) { return or_throw(memalign(a, n ? n : 1)); }
+void* _ZnwmRKSt9nothrow_t(size_t n, const void* tag) { return (void)tag, malloc(n ? n : 1); }
+void* _ZnamRKSt9nothrow_t(size_t n, const void* tag) { return (void)tag, malloc(n ? n : 1); }
 
 ssize_t read(int fd, void* to, size_t n) { return fails(READ, EIO) ? -1 : REAL(read)(fd, to, n); }
 ssize_t readv(int fd, const struct iovec* v, int n) {
@@ -178,6 +204,44 @@ int fdatasync(int fd) {
 int ftruncate(int fd, off_t n) { return fails(SYNC, EIO) ? -1 : REAL(ftruncate)(fd, n); }
 int ftruncate64(int fd, off64_t n) { return fails(SYNC, EIO) ? -1 : REAL(ftruncate64)(fd, n); }
 
+int stat(const char* path, struct stat* to) {
+  return fails(STAT, EACCES) ? -1 : REAL(stat)(path, to);
+}
+int stat64(const char* path, struct stat64* to) {
+  return fails(STAT, EACCES) ? -1 : REAL(stat64)(path, to);
+}
+int lstat(const char* path, struct stat* to) {
+  return fails(STAT, EACCES) ? -1 : REAL(lstat)(path, to);
+}
+int lstat64(const char* path, struct stat64* to) {
+  return fails(STAT, EACCES) ? -1 : REAL(lstat64)(path, to);
+}
+int fstat(int fd, struct stat* to) { return fails(STAT, EIO) ? -1 : REAL(fstat)(fd, to); }
+int fstat64(int fd, struct stat64* to) { return fails(STAT, EIO) ? -1 : REAL(fstat64)(fd, to); }
+
+DIR* opendir(const char* path) { return fails(FOLDER, EMFILE) ? NULL : REAL(opendir)(path); }
+int mkdir(const char* path, mode_t mode) {
+  return fails(FOLDER, ENOSPC) ? -1 : REAL(mkdir)(path, mode);
+}
+int unlink(const char* path) { return fails(FOLDER, EACCES) ? -1 : REAL(unlink)(path); }
+int remove(const char* path) { return fails(FOLDER, EACCES) ? -1 : REAL(remove)(path); }
+int symlink(const char* to, const char* path) {
+  return fails(FOLDER, ENOSPC) ? -1 : REAL(symlink)(to, path);
+}
+
+int socket(int domain, int type, int protocol) {
+  return fails(NET, EMFILE) ? -1 : REAL(socket)(domain, type, protocol);
+}
+int connect(int fd, const struct sockaddr* to, socklen_t n) {
+  return fails(NET, ECONNREFUSED) ? -1 : REAL(connect)(fd, to, n);
+}
+ssize_t send(int fd, const void* from, size_t n, int flags) {
+  return fails(NET, ECONNRESET) ? -1 : REAL(send)(fd, from, n, flags);
+}
+ssize_t recv(int fd, void* to, size_t n, int flags) {
+  return fails(NET, ECONNRESET) ? -1 : REAL(recv)(fd, to, n, flags);
+}
+
 int flock(int fd, int operation) {
   if (no_locks) {
     errno = ENOLCK;
@@ -207,6 +271,11 @@ static int wrapped_main(int argc, char** argv, char** environment) {
   if (getenv("SKALD_FAULT_LOG")) {
     log_file =
         REAL(open)(getenv("SKALD_FAULT_LOG"), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  }
+  if (getenv("SKALD_FAULT_LEAK")) {
+    void* volatile lost = malloc(1000);
+    lost = NULL;
+    (void)lost;
   }
   void* frame;
   backtrace(&frame, 1);  // loads what it needs

@@ -26,20 +26,39 @@ class FaultShim {
     const std::string source =
         (source_dir() / "tests" / "app" / "faults" / "fault_shim.c").string();
     const std::string command =
-        "cc -shared -fPIC -O1 -o '" + path_ + "' '" + source + "' -ldl 2> /dev/null";
-    // AddressSanitizer's library refuses to be loaded after the shim.
-    works_ = std::system(command.c_str()) == 0 &&
-             !counts({.arguments = {"--version"}, .input = ""}).empty();
+        "cc -shared -fPIC -O1 -fexceptions -o '" + path_ + "' '" + source + "' -ldl 2> /dev/null";
+    if (std::system(command.c_str()) != 0) {
+      std::fputs("skipped: tests/app/faults/fault_shim.c cannot be built\n", stderr);
+      return;
+    }
+    sanitizer_ = library_of_compiler(sanitized() ? "libasan.so" : "liblsan.so");
+    watches_leaks_ = !sanitizer_.empty() && version("SKALD_FAULT_LEAK").code == kLeaked &&
+                     version("SKALD_FAULT_NONE").code == 0;
+    if (!watches_leaks_) {
+      std::fputs("skipped: no library of the compiler looks for leaks\n", stderr);
+      sanitizer_.clear();
+    }
+    works_ = version("SKALD_FAULT_NONE").code == 0;
     if (!works_) {
-      std::fputs("skipped: tests/app/faults/fault_shim.c cannot be built or loaded\n", stderr);
+      std::fputs("skipped: tests/app/faults/fault_shim.c cannot be loaded\n", stderr);
     }
   }
 
   // False: the test is skipped.
   bool works() const { return works_; }
 
+  // A program that ends with memory that it has lost prints a report of that and ends with kLeaked.
+  bool watches_leaks() const { return watches_leaks_; }
+  static constexpr int kLeaked = 23;
+
   Outcome run(Invocation invocation, const std::string& variable, const std::string& value) const {
-    invocation.environment.emplace_back("LD_PRELOAD", path_);
+    invocation.environment.emplace_back("LD_PRELOAD",
+                                        path_ + (sanitizer_.empty() ? "" : ":" + sanitizer_));
+    // The sanitizer's library comes behind the shim, whose operators new call its malloc().
+    invocation.environment.emplace_back(
+        "ASAN_OPTIONS",
+        "verify_asan_link_order=0:alloc_dealloc_mismatch=0:allocator_may_return_null=1");
+    invocation.environment.emplace_back("LSAN_OPTIONS", "exitcode=" + std::to_string(kLeaked));
     invocation.environment.emplace_back(variable, value);
     invocation.seconds = 30;
     return run_program(invocation);
@@ -58,9 +77,23 @@ class FaultShim {
   }
 
  private:
+  Outcome version(const std::string& variable) const {
+    return run({.arguments = {"--version"}, .input = ""}, variable, "1");
+  }
+
+  // The path of a library that comes with the compiler; empty without it.
+  std::string library_of_compiler(const std::string& name) const {
+    const std::string file = (folder_.path() / "path").string();
+    const std::string command = "cc -print-file-name=" + name + " > '" + file + "'";
+    if (std::system(command.c_str()) != 0) return "";
+    std::string path = read_file(file);
+    path.erase(path.find_last_not_of('\n') + 1);
+    return path.starts_with('/') ? path : "";
+  }
+
   TempFolder folder_;
-  std::string path_;
-  bool works_ = false;
+  std::string path_, sanitizer_;
+  bool works_ = false, watches_leaks_ = false;
 };
 
 // `points` of the numbers from 1 to `count`, evenly spaced: all if there are not more.
