@@ -172,7 +172,7 @@ Command& Command::add_command(const std::string& name, const std::string& descri
                               std::vector<std::string> examples) {
   // CLI11's program owns its commands: the new pointer shares the program's ownership.
   std::shared_ptr<CLI::App> app(app_, app_->add_subcommand(name, description));
-  commands_.emplace_back(new Command(name, description, std::move(app)));
+  commands_.push_back(std::unique_ptr<Command>(new Command(name, description, std::move(app))));
   commands_.back()->examples_ = std::move(examples);
   return *commands_.back();
 }

@@ -32,7 +32,7 @@ std::string with_new_seals(std::string_view text) {
       line.resize(seal);
       line += '}';
     }
-    out += (line.size() > 1 && line.ends_with('}') ? sealed_line(line) : line) + '\n';
+    out += (line.size() > 2 && line.ends_with('}') ? sealed_line(line) : line) + '\n';
   }
   return out;
 }

@@ -82,7 +82,7 @@ class Sweep {
   void remove() const {
     if (command_.file.empty()) return;
     std::error_code error;
-    for (const char* ending : {"", ".lock", ".manifest.json"}) {
+    for (const char* ending : {"", ".lock", ".manifest.json", ".jsonl"}) {
       fs::remove(command_.file.string() + ending, error);
     }
     for (const fs::path& part : parts()) fs::remove(part, error);
