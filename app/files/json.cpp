@@ -4,6 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "tokenizer/text/without_nul.h"
+
 namespace skald {
 namespace {
 
@@ -109,7 +111,8 @@ Json parse_json_or_null(std::string_view text) {
 
 Json parse_json(std::string_view text, const std::function<void(int depth)>& check) {
   Builder builder(check);
-  Json::sax_parse(text, &builder);
+  std::string changed;
+  Json::sax_parse(without_nul(text, changed), &builder);
   return builder.take();
 }
 

@@ -35,15 +35,16 @@ class LlamaLogits final : public BaseReader {
       fail(Exit::Failed, file_.name(), ": a context of ", context_, ", ", vocab_, " tokens and ",
            chunks_, " chunks are impossible; this is no file of llama.cpp's logits");
     }
-    // Each factor is below 2^31, so a product of two fits in int64. The product of three is avoided
-    // by a division.
+    // Each factor is below 2^31, so a product of two fits in int64. Products of three are avoided by
+    // divisions.
     const int64_t ids = context_ * chunks_;
-    rows_at_ = kHeadBytes + 4 * ids;
     const int64_t rows = rows_per_chunk(context_) * chunks_;
-    if (rows_at_ > file_.size() || (file_.size() - rows_at_) / row_bytes(vocab_) < rows) {
+    const int64_t after_head = file_.size() - kHeadBytes;
+    if (after_head / 4 < ids || (after_head - 4 * ids) / row_bytes(vocab_) < rows) {
       fail(Exit::Failed, file_.name(), ": has ", file_.size(), " bytes, too few for ", chunks_,
            " chunks of ", context_, " and ", vocab_, " tokens; it is incomplete, write it again");
     }
+    rows_at_ = kHeadBytes + 4 * ids;
     ids_.resize(static_cast<size_t>(ids));
     file_.read(kHeadBytes, std::as_writable_bytes(std::span(ids_)));
     row_.resize(static_cast<size_t>(row_bytes(vocab_)));

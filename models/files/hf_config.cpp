@@ -12,6 +12,7 @@
 #include "engine/base/printable.h"
 #include "engine/base/read_stream.h"
 #include "tokenizer/text/json_problem.h"
+#include "tokenizer/text/without_nul.h"
 
 namespace skald {
 
@@ -62,7 +63,8 @@ HfConfig HfConfig::parse(const std::string& text, const std::string& where) {
       if (depth > kMostDepth) fail(Exit::Model, "it is nested too deeply");
       return true;
     };
-    json->value = nlohmann::json::parse(text, limit_depth);
+    std::string changed;
+    json->value = nlohmann::json::parse(without_nul(text, changed), limit_depth);
   } catch (const Error& problem) {
     fail(Exit::Model, where, ": is not valid JSON: ", problem.what());
   } catch (const nlohmann::json::exception&) {

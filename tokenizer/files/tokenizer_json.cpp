@@ -7,6 +7,7 @@
 #include "engine/base/printable.h"
 #include "tokenizer/sentencepiece/sentencepiece_model.h"
 #include "tokenizer/text/json_problem.h"
+#include "tokenizer/text/without_nul.h"
 
 namespace skald {
 namespace {
@@ -196,7 +197,8 @@ class Handler {
 TokenizerJson parse_tokenizer_json(std::string_view json, const std::string& source) {
   TokenizerJson out;
   Handler handler(out, source);
-  if (!nlohmann::json::sax_parse(json.begin(), json.end(), &handler)) {
+  std::string changed;
+  if (!nlohmann::json::sax_parse(without_nul(json, changed), &handler)) {
     fail(Exit::Model, source, ": is not valid JSON: ", json_problem(json));
   }
   if (!out.root.is_object()) fail(Exit::Model, source, ": is not a JSON object");

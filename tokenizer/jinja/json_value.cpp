@@ -4,6 +4,7 @@
 
 #include "engine/base/printable.h"
 #include "tokenizer/jinja/template.h"
+#include "tokenizer/text/without_nul.h"
 
 namespace skald::jinja {
 namespace {
@@ -91,7 +92,8 @@ class Builder : public Json::json_sax_t {
 
 Value from_json(std::string_view text, std::string_view name, const JsonReading& reading) {
   Builder builder(name, reading);
-  Json::sax_parse(text, &builder);
+  std::string changed;
+  Json::sax_parse(without_nul(text, changed), &builder);
   return std::move(builder.result);
 }
 

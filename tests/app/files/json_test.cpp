@@ -19,7 +19,10 @@ TEST_CASE("a parsed text is what the library's own parser gives") {
     CAPTURE(text);
     CHECK(parse_json(text).dump() == Json::parse(text).dump());
   }
-  for (const char* bad : {"", "{", "{\"a\":1,}", "[1]]", "1e999", "\"\xff\""}) {
+  const std::string nul(1, '\0');
+  for (const std::string& bad :
+       {std::string(), std::string("{"), std::string("{\"a\":1,}"), std::string("[1]]"),
+        std::string("1e999"), std::string("\"\xff\""), "{}" + nul, "[1]" + nul + "x", nul}) {
     CHECK_THROWS_AS(parse_json(bad), Json::exception);
     CHECK(parse_json_or_null(bad).is_null());
   }

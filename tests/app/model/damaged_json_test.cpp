@@ -4,9 +4,12 @@
 
 #include "app/model/chat_template.h"
 #include "app/model/open.h"
+#include "models/files/hf_config.h"
 #include "models/text/chat_templates.h"
+#include "tests/error_text.h"
 #include "tests/program_output.h"
 #include "tests/small_models.h"
+#include "tokenizer/jinja/template.h"
 #include "tokenizer/text/json_problem.h"
 
 namespace skald::test {
@@ -143,6 +146,23 @@ TEST_CASE("damaged JSON that users give is refused in skald's own words by every
       CHECK(outcome.code <= 5);
       check_own_words(outcome.err + outcome.out);
     }
+  }
+}
+
+TEST_CASE("JSON with a NUL behind it is refused, whatever follows") {
+  TempFolder folder;
+  for (const std::string& more : {std::string(1, '\0'), std::string("\0 x", 3)}) {
+    CHECK(has(error_text([&] { HfConfig::parse("{}" + more, "c"); }, Exit::Model),
+              "c: is not valid JSON: line 1, column 3: expected the end, found"));
+    CHECK_THROWS_AS(jinja::from_json("[]" + more, "messages"), Error);
+    const std::string tokenizer =
+        read_file(data_dir() / "tokenizer" / "byte.tokenizer.json") + more;
+    CHECK(has(error_text([&] { open_tokenizer(folder.write("tokenizer.json", tokenizer)); },
+                         Exit::Model),
+              "is not valid JSON"));
+    const Outcome outcome = skald({"batch", small_gguf(), "-q"}, "{\"prompt\":\"a\"}" + more + "\n");
+    CHECK(outcome.code == 5);
+    CHECK(has(outcome.out, "invalid_json"));
   }
 }
 

@@ -141,6 +141,10 @@ TEST_CASE("a damaged base file is an Error, never a crash") {
       CHECK(!opening(bytes).empty());
     }
   }
+  std::string huge = whole;  // 4.6e18 ids
+  const int32_t most = INT32_MAX;
+  for (const size_t at : {8u, 16u}) std::memcpy(huge.data() + at, &most, sizeof most);
+  CHECK(has(opening(huge), "too few for 2147483647 chunks"));
   const auto compact = write_compact_base(path, heading(), {0, 3, kVocab}, 10);
   compact->write(row(1, 20), 0);
   compact->finish();
