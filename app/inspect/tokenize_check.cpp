@@ -1,10 +1,9 @@
 #include "app/inspect/tokenize_check.h"
 
 #include <algorithm>
-#include <fstream>
-#include <iostream>
 
 #include "app/files/json.h"
+#include "app/files/jsonl_reader.h"
 #include "app/files/signals.h"
 #include "app/terminal/output.h"
 #include "engine/base/counted.h"
@@ -57,28 +56,22 @@ std::string difference(const Reference& expected, const std::vector<int32_t>& fo
 }  // namespace
 
 int check_ids(const std::string& file, const Tokenizer& tokenizer, const EncodeOptions& options) {
-  std::ifstream opened;
-  if (file != "-") {
-    opened.open(file, std::ios::binary);
-    if (!opened) fail(Exit::Failed, printable(file), ": cannot be read");
-  }
-  std::istream& in = file == "-" ? std::cin : opened;
+  JsonlReader reader(file);
   StandardOutput out;
-  std::string line;
   int64_t texts = 0, differ = 0;
-  for (int64_t number = 1; !interrupted_by() && std::getline(in, line); ++number) {
-    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
-    const Reference expected = parse_line(line, concat(printable(file), ": line ", number));
+  for (JsonlLine line; reader.next(line);) {
+    const std::string place = concat(reader.name(), ": line ", line.number);
+    if (line.too_long) fail(Exit::Usage, place, ": has ", line.bytes, " bytes, too many");
+    const Reference expected = parse_line(line.text, place);
     const std::vector<int32_t> found = tokenizer.encode(expected.text, options);
     ++texts;
     if (found == expected.ids) continue;
     if (differ++ >= kMostShown) continue;
-    out.write(concat("line ", number, ": ", difference(expected, found, tokenizer), "\n"));
+    out.write(concat("line ", line.number, ": ", difference(expected, found, tokenizer), "\n"));
   }
   if (interrupted_by()) return 128 + interrupted_by();
-  if (in.bad()) fail(Exit::Failed, printable(file), ": cannot be read");
   if (texts == 0) {
-    fail(Exit::Usage, printable(file),
+    fail(Exit::Usage, reader.name(),
          R"(: has no lines; expected lines of {"text": "...", "ids": [...]})");
   }
   out.write(concat(counted(texts, "text"), ", ", differ, differ == 1 ? " differs\n" : " differ\n"));

@@ -87,6 +87,7 @@ JobRun::JobRun(const JobFlags& flags, JsonlReader& reader, Json settings,
       reader_(reader),
       settings_(dump(settings)),
       options_(options),
+      report_claim_(claim_file(flags.report)),
       manifest_(flags.output, std::move(settings), flags.resume),
       progress_(flags.quiet ? Progress::Style::Quiet : progress_style(Progress::Style::Log),
                 options.lines, counts_) {}

@@ -86,6 +86,7 @@ class JobRun {
   JsonlReader& reader_;
   const std::string settings_;
   const JobRunOptions options_;
+  const std::shared_ptr<FileClaim> report_claim_;
   Manifest manifest_;
   std::optional<ResultWriter> writer_;
   std::optional<JobInput> input_;

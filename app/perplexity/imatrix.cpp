@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "app/files/atomic_file.h"
+#include "app/files/claim.h"
 #include "app/files/signals.h"
 #include "app/files/text_file.h"
 #include "app/model/loading.h"
@@ -52,6 +53,7 @@ int imatrix(ImatrixFlags& flags) {
   name_model(flags.model.model, flags.model_word);
   if (flags.text.empty()) fail(Exit::Usage, "no text given; add one, such as -f text.txt");
   if (flags.out.empty()) fail(Exit::Usage, "no output file given; add one, such as -o a.gguf");
+  const FileClaim claim(flags.out);
   check_writable(flags.out);
   const OpenedModel opened = open_model(flags.model);
   flags.model.run.context = flags.chunk;

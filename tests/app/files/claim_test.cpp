@@ -88,9 +88,14 @@ TEST_CASE("every command leaves a file alone that another process is writing to"
   const std::vector<std::vector<std::string>> commands = {
       {"batch", "-i", lines, "-o", file},
       {"batch", "-i", lines, "-o", file, "--resume"},
+      {"batch", "-i", lines, "--report", file},
       {"score", "-i", lines, "-o", file, "--resume"},
+      {"embed", "-i", lines, "-o", file, "--resume"},
+      {"imatrix", "-f", text, "-o", file},
       {"perplexity", "-f", text, "--checkpoint", file},
       {"perplexity", "-f", text, "--jsonl", file},
+      {"perplexity", "-f", text, "--tokens", file},
+      {"perplexity", "-f", text, "--save-base", file},
       {"chat", "--chat-template", "chatml", "--session", file},
       {"run", "-n", "1", "a", "--prompt-cache", file},
       {"quantize", (source_dir() / "models" / "demo").string(), file, "--type", "q8_0", "--force"}};

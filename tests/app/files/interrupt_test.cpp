@@ -81,6 +81,7 @@ TEST_CASE("a signal ends every command within a second, and the exit code names 
                                                           {"perplexity", "-f", fifo},
                                                           {"perplexity", "--merge", fifo},
                                                           {"tokenize", "--jsonl"},
+                                                          {"tokenize", "--check", fifo},
                                                           {"chat", "--chat-template", "chatml"},
                                                           {"selftest", "--device", "cpu"}};
   bool interrupt = false;
