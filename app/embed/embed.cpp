@@ -6,6 +6,7 @@
 #include "app/embed/run.h"
 #include "app/files/json.h"
 #include "app/files/output_file.h"
+#include "app/files/write.h"
 #include "app/jobs/limits.h"
 #include "app/jobs/run.h"
 #include "app/jobs/work.h"
@@ -69,6 +70,7 @@ int end_npy(const EmbedCommandFlags& flags, int code, int64_t cols) {
   const int64_t rows = write_npy(flags.output, flags.npy, cols);
   fs::remove(flags.output);
   fs::rename(manifest_path(flags.output), manifest_path(flags.npy));
+  sync_folder_of(flags.npy);
   if (!flags.quiet) {
     std::fprintf(stderr, "skald: %s: %s of %lld numbers\n", name.c_str(),
                  counted(rows, "row").c_str(), static_cast<long long>(cols));

@@ -138,6 +138,10 @@ void JobRun::write_report(int code, const Json& counts) const {
   file.commit();
 }
 
+void JobRun::took(double seconds) {
+  if (!flags_.report.empty()) latencies_.add(seconds);
+}
+
 void JobRun::fail(int64_t line, const LineProblem& problem) {
   ++counts_.failed;
   failures_.add(line, problem);

@@ -70,8 +70,8 @@ class JobRun {
   JobCounts& counts() { return counts_; }
   JobProgress& progress() { return progress_; }
 
-  void fail(int64_t line, const LineProblem& problem);    // counts a line that failed
-  void took(double seconds) { latencies_.add(seconds); }  // for --report: how long a line took
+  void fail(int64_t line, const LineProblem& problem);  // counts a line that failed
+  void took(double seconds);                            // how long a line took, for --report
   // What a person reads after the summary: lines that failed, results of earlier runs that were
   // damaged, and how to go on. May be empty.
   std::string closing_text() const;

@@ -35,8 +35,8 @@ class LlamaLogits final : public BaseReader {
       fail(Exit::Failed, file_.name(), ": a context of ", context_, ", ", vocab_, " tokens and ",
            chunks_, " chunks are impossible; this is no file of llama.cpp's logits");
     }
-    // Each factor is below 2^31, so a product of two fits in int64. Products of three are avoided by
-    // divisions.
+    // Each factor is below 2^31, so a product of two fits in int64. Products of three are avoided
+    // by divisions.
     const int64_t ids = context_ * chunks_;
     const int64_t rows = rows_per_chunk(context_) * chunks_;
     const int64_t after_head = file_.size() - kHeadBytes;

@@ -1,5 +1,5 @@
-// nlohmann's parser of JSON takes a NUL for the end of the text: what stands behind it would never be
-// read.
+// nlohmann's parser of JSON takes a NUL for the end of the text: what stands behind it would never
+// be read.
 #pragma once
 
 #include <algorithm>

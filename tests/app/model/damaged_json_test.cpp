@@ -157,10 +157,11 @@ TEST_CASE("JSON with a NUL behind it is refused, whatever follows") {
     CHECK_THROWS_AS(jinja::from_json("[]" + more, "messages"), Error);
     const std::string tokenizer =
         read_file(data_dir() / "tokenizer" / "byte.tokenizer.json") + more;
-    CHECK(has(error_text([&] { open_tokenizer(folder.write("tokenizer.json", tokenizer)); },
-                         Exit::Model),
-              "is not valid JSON"));
-    const Outcome outcome = skald({"batch", small_gguf(), "-q"}, "{\"prompt\":\"a\"}" + more + "\n");
+    CHECK(has(
+        error_text([&] { open_tokenizer(folder.write("tokenizer.json", tokenizer)); }, Exit::Model),
+        "is not valid JSON"));
+    const Outcome outcome =
+        skald({"batch", small_gguf(), "-q"}, "{\"prompt\":\"a\"}" + more + "\n");
     CHECK(outcome.code == 5);
     CHECK(has(outcome.out, "invalid_json"));
   }
