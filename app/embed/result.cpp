@@ -101,7 +101,8 @@ std::vector<float> vector_of_base64(const std::string& text) {
   }
   if (bytes.size() % sizeof(float) != 0) return {};
   std::vector<float> vector(bytes.size() / sizeof(float));
-  if (!vector.empty()) std::memcpy(vector.data(), bytes.data(), bytes.size()); // an empty vector's pointer is null
+  if (vector.empty()) return vector;  // its pointer is null
+  std::memcpy(vector.data(), bytes.data(), bytes.size());
   return vector;
 }
 

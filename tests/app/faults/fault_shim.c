@@ -5,13 +5,13 @@
 //                           mmap, open, stat, folder, sync, thread or net
 //   SKALD_FAULT_COUNT=FILE  writes the numbers of calls of all kinds, a line each, when main() ends
 //   SKALD_FAULT_LOG=FILE    names each sync and rename, in their order
-//   SKALD_FAULT_LEAK=1      memory is lost, which a sanitizer must notice
+//   SKALD_FAULT_LEAK=1      memory is lost, which LeakSanitizer must notice
 //   SKALD_FAULT_NO_LOCKS=1  flock() fails, as on a file system without locks
 //
 // Messages on stderr are never disturbed. An allocation on behalf of another library than the C++
 // one is passed over, and the next one fails: what sentencepiece does without memory is not tested.
-// A library of LeakSanitizer or AddressSanitizer may be preloaded behind this one; memory is then
-// theirs, so that they say at the end what was not given back.
+// LeakSanitizer's library may be preloaded behind this one: memory is then LeakSanitizer's, which
+// says at the end what was not given back.
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
@@ -102,7 +102,7 @@ extern void* __libc_malloc(size_t);
 extern void* __libc_calloc(size_t, size_t);
 extern void* __libc_realloc(void*, size_t);
 extern void* __libc_memalign(size_t, size_t);
-// A sanitizer's; dlsym() would allocate.
+// LeakSanitizer's; dlsym() would allocate.
 extern void* __interceptor_malloc(size_t) __attribute__((weak));
 extern void* __interceptor_calloc(size_t, size_t) __attribute__((weak));
 extern void* __interceptor_realloc(void*, size_t) __attribute__((weak));
@@ -120,7 +120,7 @@ int posix_memalign(void** p, size_t a, size_t n) {
   return *p ? 0 : ENOMEM;
 }
 
-// A sanitizer's operators new do not call malloc(). These are those of the C++ library, by their
+// LeakSanitizer's operators new do not call malloc(). These are those of the C++ library, by their
 // names for the linker, and so is the function that throws std::bad_alloc.
 extern void _ZSt17__throw_bad_allocv(void) __attribute__((weak));
 static void* or_throw(void* p) {

@@ -23,6 +23,10 @@ inline int sweep_size(const char* variable, int otherwise) {
 class FaultShim {
  public:
   FaultShim() : path_((folder_.path() / "fault_shim.so").string()) {
+    if (sanitized()) {
+      std::fputs("skipped: AddressSanitizer cannot be loaded beside fault_shim.c\n", stderr);
+      return;
+    }
     const std::string source =
         (source_dir() / "tests" / "app" / "faults" / "fault_shim.c").string();
     const std::string command =
@@ -31,12 +35,12 @@ class FaultShim {
       std::fputs("skipped: tests/app/faults/fault_shim.c cannot be built\n", stderr);
       return;
     }
-    sanitizer_ = library_of_compiler(sanitized() ? "libasan.so" : "liblsan.so");
-    watches_leaks_ = !sanitizer_.empty() && version("SKALD_FAULT_LEAK").code == kLeaked &&
-                     version("SKALD_FAULT_NONE").code == 0;
-    if (!watches_leaks_) {
-      std::fputs("skipped: no library of the compiler looks for leaks\n", stderr);
-      sanitizer_.clear();
+    lsan_ = library_of_compiler("liblsan.so");
+    const bool watches_leaks = !lsan_.empty() && version("SKALD_FAULT_LEAK").code == kLeaked &&
+                               version("SKALD_FAULT_NONE").code == 0;
+    if (!watches_leaks) {
+      std::fputs("skipped: the search for leaks, which the compiler has no library for\n", stderr);
+      lsan_.clear();
     }
     works_ = version("SKALD_FAULT_NONE").code == 0;
     if (!works_) {
@@ -47,17 +51,12 @@ class FaultShim {
   // False: the test is skipped.
   bool works() const { return works_; }
 
-  // A program that ends with memory that it has lost prints a report of that and ends with kLeaked.
-  bool watches_leaks() const { return watches_leaks_; }
+  // A program that has lost memory ends with this, after a report of LeakSanitizer, where the
+  // compiler has the library.
   static constexpr int kLeaked = 23;
 
   Outcome run(Invocation invocation, const std::string& variable, const std::string& value) const {
-    invocation.environment.emplace_back("LD_PRELOAD",
-                                        path_ + (sanitizer_.empty() ? "" : ":" + sanitizer_));
-    // The sanitizer's library comes behind the shim, whose operators new call its malloc().
-    invocation.environment.emplace_back(
-        "ASAN_OPTIONS",
-        "verify_asan_link_order=0:alloc_dealloc_mismatch=0:allocator_may_return_null=1");
+    invocation.environment.emplace_back("LD_PRELOAD", path_ + (lsan_.empty() ? "" : ":" + lsan_));
     invocation.environment.emplace_back("LSAN_OPTIONS", "exitcode=" + std::to_string(kLeaked));
     invocation.environment.emplace_back(variable, value);
     invocation.seconds = 30;
@@ -92,8 +91,8 @@ class FaultShim {
   }
 
   TempFolder folder_;
-  std::string path_, sanitizer_;
-  bool works_ = false, watches_leaks_ = false;
+  std::string path_, lsan_;
+  bool works_ = false;
 };
 
 // `points` of the numbers from 1 to `count`, evenly spaced: all if there are not more.
