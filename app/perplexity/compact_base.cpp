@@ -66,7 +66,8 @@ class CompactBase final : public BaseReader {
     } catch (const Json::exception&) {
       refuse();
     }
-    if (top_ < 1 || range_.vocab < top_ || range_.first < 0 || range_.last <= range_.first) {
+    if (top_ < 1 || top_ > file_.size() || range_.vocab < top_ || range_.first < 0 ||
+        range_.last <= range_.first) {
       refuse();
     }
     rows_at_ = 16 + static_cast<int64_t>(head_bytes);

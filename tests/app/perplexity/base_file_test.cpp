@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "app/files/sealed_line.h"
 #include "engine/base/rng.h"
 #include "tests/catch.h"
 #include "tests/error_text.h"
@@ -165,6 +166,16 @@ TEST_CASE("a damaged base file is an Error, never a crash") {
   std::string length = small;
   length[14] = '\x7f';
   CHECK(has(opening(length), "damaged"));
+  // A checksum that fits does not make an impossible number possible.
+  std::string head = small.substr(
+      16, static_cast<unsigned char>(small[8]) + 256u * static_cast<unsigned char>(small[9]));
+  head.replace(head.find("\"vocab\":301"), 11, "\"vocab\":2000000001");
+  head.replace(head.find("\"top\":10"), 8, "\"top\":2000000000");
+  head = sealed_line(head.substr(0, head.rfind(",\"checksum\"")) + "}");
+  uint64_t head_bytes = head.size();
+  std::string sealed = small.substr(0, 8) + std::string(8, '\0') + head;
+  std::memcpy(sealed.data() + 8, &head_bytes, sizeof head_bytes);
+  CHECK(has(opening(sealed), "damaged"));
   folder.write("base", small);
   const auto reader = open_base_file(path);
   CHECK(has(error_text([&] { reader->compare(1, row(2, 20), 0); }, Exit::Failed), "ends at byte"));
