@@ -55,15 +55,14 @@ void add_model_flag(Command& command, ModelName& name, const std::string& group)
     name.pull = true;
   };
   const std::vector<std::string_view> names = short_names();
-  command.suggest(
-      command
-          .option("--hf-repo", take,
-                  "Use, or pull, a model of Hugging Face's hub: OWNER/NAME or llama3.2")
-          .type_name("NAME[:TYPE]")
-          .check(not_empty())
-          .excludes(model)
-          .group(group),
-      {names.begin(), names.end()});
+  command.suggest(command
+                      .option("--hf-repo", take,
+                              "Use, or pull, a model of Hugging Face's hub: OWNER/NAME or llama3.2")
+                      .type_name("NAME[:TYPE]")
+                      .check(not_empty())
+                      .excludes(model)
+                      .group(group),
+                  {names.begin(), names.end()});
   command
       .flag("--offline", name.offline,
             "Open no connection, also with -hf; as HF_HUB_OFFLINE=1 does")
