@@ -39,11 +39,14 @@ double worst(const DeviceMemory& found, int64_t count, const Expected& expected)
   return most;
 }
 
-void send(const DeviceMemory& to, int64_t count, const std::function<float(int64_t)>& number) {
+// On the kernels' stream, which does not wait for others.
+void send(const DeviceMemory& to, int64_t count, const std::function<float(int64_t)>& number,
+          Stream stream) {
   std::vector<float> numbers(static_cast<size_t>(count));
   for (int64_t i = 0; i < count; ++i) numbers[static_cast<size_t>(i)] = number(i);
-  SKALD_CUDA(cudaMemcpy(to.as<void>(), numbers.data(), numbers.size() * sizeof(float),
-                        cudaMemcpyHostToDevice));
+  SKALD_CUDA(cudaMemcpyAsync(to.as<void>(), numbers.data(), numbers.size() * sizeof(float),
+                             cudaMemcpyHostToDevice, stream));
+  SKALD_CUDA(cudaStreamSynchronize(stream));
 }
 
 // Runs on every rank, and gives the worst error of all.
@@ -65,8 +68,10 @@ constexpr const char* kPurpose = "the self-test";
 double sum_error(PeerThreads& threads, int64_t count, bool rounds, bool adds) {
   return worst_of_ranks(threads, [&](const MailLinks& mail, Stream stream) {
     const DeviceMemory in(count * 4, kPurpose), out(count * 4, kPurpose);
-    send(in, count, [&](int64_t i) { return number_of(mail.rank, i); });
-    send(out, count, [&](int64_t i) { return number_of(9, i); });
+    send(
+        in, count, [&](int64_t i) { return number_of(mail.rank, i); }, stream);
+    send(
+        out, count, [&](int64_t i) { return number_of(9, i); }, stream);
     AllReduceLaunch launch = {};
     launch.in = in.as<float>();
     launch.out = out.as<float>();
@@ -101,10 +106,11 @@ double join_error(PeerThreads& threads, int64_t rows, int64_t cols) {
     launch.mail = mail;
     const int64_t own = launch.cols(mail.rank);
     const DeviceMemory in(rows * own * 4, kPurpose), out(rows * cols * 4, kPurpose);
-    send(in, rows * own, [&](int64_t i) {
+    const auto number = [&](int64_t i) {
       return number_of(0, i / own * cols + launch.first[mail.rank] + i % own);
-    });
-    SKALD_CUDA(cudaMemset(out.as<void>(), 0xff, static_cast<size_t>(out.bytes())));
+    };
+    send(in, rows * own, number, stream);
+    SKALD_CUDA(cudaMemsetAsync(out.as<void>(), 0xff, static_cast<size_t>(out.bytes()), stream));
     launch.in = in.as<float>();
     launch.out = out.as<float>();
     launch.rows = rows;
