@@ -82,7 +82,8 @@ TEST_CASE("--spec ngram changes no result, and the report counts what was guesse
                 ",\"max_tokens\":" + std::to_string(20 + 20 * i) +
                 ",\"logprobs\":2,\"stop\":[\"zebra\"]}\n";
   }
-  const BatchFiles plain(requests), guessed(requests);
+  BatchFiles plain(requests), guessed(requests);
+  plain.model = guessed.model = (source_dir() / "models" / "demo").string();
   const std::vector<std::string> all{"--ignore-eos", "--max-seqs", "2", "--report"};
   const std::string report = (plain.folder.path() / "report.json").string();
   REQUIRE(plain.run(with(all, {report})).code == 0);
