@@ -119,7 +119,7 @@ NodeId SchemaCompiler::build(CondId cond) {
   if (const auto choices = expander_.choices(cond)) {
     std::vector<NodeId> nodes;
     for (CondId choice : *choices) nodes.push_back(value(choice));
-    return rules_.choice(std::move(nodes));
+    return rules_.choice(nodes);
   }
   return build(expander_.expand(cond), expander_.path(cond));
 }
@@ -153,7 +153,7 @@ NodeId SchemaCompiler::build(const Union& values, const std::string& path) {
   if (values.yes) nodes.push_back(rules_.text("true"));
   if (values.no) nodes.push_back(rules_.text("false"));
   if (values.null) nodes.push_back(rules_.text("null"));
-  return rules_.choice(std::move(nodes));
+  return rules_.choice(nodes);
 }
 
 }  // namespace skald

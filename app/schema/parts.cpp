@@ -80,7 +80,7 @@ void JsonParts::define_string() {
   Rules& r = rules_;
   const auto u = [&](std::vector<NodeId> digits) {
     digits.insert(digits.begin(), r.text("u"));
-    return r.sequence(std::move(digits));
+    return r.sequence(digits);
   };
   const CharClass d = {{'D', 'D'}, {'d', 'd'}};
   // A surrogate is valid only in a pair.
@@ -145,7 +145,7 @@ NodeId JsonParts::list(std::string_view open, NodeId item, uint32_t least, uint3
     parts.push_back(least > 0 ? items : rules_.maybe(items));
   }
   parts.push_back(rules_.text(close));
-  return rules_.sequence(std::move(parts));
+  return rules_.sequence(parts);
 }
 
 NodeId JsonParts::string_of_length(uint32_t least, uint32_t most) {
@@ -182,7 +182,7 @@ NodeId JsonParts::make_plain_chars(const CharClass& chars) {
   for (char32_t c : {U'"', U'\\'}) {
     if (grammar::contains(chars, c)) parts.push_back(escape(rules_, c));
   }
-  const NodeId choice = rules_.choice(std::move(parts));
+  const NodeId choice = rules_.choice(parts);
   if (rules_.node(choice).kind != grammar::Node::Kind::Choice) return choice;
   const RuleId rule = rules_.add("characters of a pattern");
   rules_.define(rule, choice);

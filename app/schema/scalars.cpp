@@ -67,7 +67,7 @@ NodeId SchemaCompiler::build_texts(const std::vector<std::string>& texts) {
     std::vector<NodeId> nodes;
     nodes.reserve(texts.size());
     for (const std::string& text : texts) nodes.push_back(parts_.literal(text));
-    return rules_.choice(std::move(nodes));
+    return rules_.choice(nodes);
   }
   std::vector<std::string> written;
   written.reserve(texts.size());

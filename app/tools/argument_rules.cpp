@@ -119,7 +119,7 @@ NodeId ArgumentRules::tags(const Tool& tool, bool by_schema) {
     const NodeId one = tag(name, tag_value(value));
     parts.push_back(is_required(tool.parameters, name) ? one : rules_.maybe(one));
   }
-  return rules_.sequence(std::move(parts));
+  return rules_.sequence(parts);
 }
 
 NodeId ArgumentRules::tag(const std::string& name, NodeId value) {
@@ -139,7 +139,7 @@ NodeId ArgumentRules::tag_value(const Value& value) {
       std::vector<NodeId> nodes;
       nodes.reserve(texts.size());
       for (const std::string& text : texts) nodes.push_back(rules_.text(text));
-      return rules_.choice(std::move(nodes));
+      return rules_.choice(nodes);
     }
     for (const char* keyword : {"pattern", "format", "minLength", "maxLength"}) {
       if (!schema.is_object() || !schema.contains(keyword)) continue;

@@ -52,7 +52,7 @@ class CallRules {
     parts.push_back(literal(format_.name_end));
     parts.push_back(arguments_.of(tool, required_ || tool.strict));
     parts.push_back(literal(format_.call_end));
-    return rules.sequence(std::move(parts));
+    return rules.sequence(parts);
   }
 
   NodeId calls() {
@@ -60,7 +60,7 @@ class CallRules {
     std::vector<NodeId> each;
     for (const Tool& tool : options_.tools.all) each.push_back(call(tool));
     const grammar::RuleId one = rules.add("a call");
-    rules.define(one, rules.choice(std::move(each)));
+    rules.define(one, rules.choice(each));
     const bool single = format_.one || !options_.tools.parallel;
     const NodeId more =
         single ? rules.empty()
@@ -113,15 +113,14 @@ class CallRules {
     };
     std::vector<NodeId> before{header("analysis")};
     if (!required_) before.push_back(header("commentary"));
-    const NodeId message =
-        rules.sequence({rules.choice(std::move(before)), text(), literal(kMessageEnd),
-                        literal(kMessageStart), rules.text("assistant")});
+    const NodeId message = rules.sequence({rules.choice(before), text(), literal(kMessageEnd),
+                                           literal(kMessageStart), rules.text("assistant")});
     std::vector<NodeId> last{calls()};
     if (!required_) {
       const NodeId answer = options_.answer ? rules.include(*options_.answer) : text();
       last.push_back(rules.sequence({header("final"), answer}));
     }
-    return rules.sequence({rules.repeat(message, 0, kUnbounded), rules.choice(std::move(last))});
+    return rules.sequence({rules.repeat(message, 0, kUnbounded), rules.choice(last)});
   }
 
   const CallRulesOptions& options_;

@@ -119,7 +119,7 @@ NodeId ArgumentRules::gemma_value(const Value& value, int depth) {
                         ? rules_.sequence({quote, rules_.text(one.get<std::string>()), quote})
                         : rules_.text(dump(one)));
   }
-  if (!nodes.empty()) return rules_.choice(std::move(nodes));
+  if (!nodes.empty()) return rules_.choice(nodes);
   for (const char* keyword : {"pattern", "format", "minLength", "maxLength", "minimum", "maximum",
                               "minItems", "maxItems"}) {
     if (!has_keyword(*schema, keyword)) continue;
@@ -149,7 +149,7 @@ NodeId ArgumentRules::gemma_value(const Value& value, int depth) {
                                        rules_.text("}")}));
     }
   }
-  return rules_.choice(std::move(nodes));
+  return rules_.choice(nodes);
 }
 
 }  // namespace skald

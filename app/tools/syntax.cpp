@@ -50,7 +50,7 @@ grammar::NodeId ToolSyntax::literal(grammar::Rules& rules, std::string_view text
     }
   }
   put();
-  return rules.sequence(std::move(parts));
+  return rules.sequence(parts);
 }
 
 }  // namespace skald

@@ -97,7 +97,7 @@ class GbnfParser {
       skip_space(true);
       choices.push_back(parse_sequence(groups));
     }
-    return grammar_.choice(std::move(choices));
+    return grammar_.choice(choices);
   }
 
   // Skips to the next line if that line begins with |.
@@ -112,7 +112,7 @@ class GbnfParser {
     for (skip_space(groups > 0); starts_part(); skip_space(groups > 0)) {
       parts.push_back(parse_repeats(parse_part(groups), groups));
     }
-    return parts.empty() ? grammar_.empty() : grammar_.sequence(std::move(parts));
+    return parts.empty() ? grammar_.empty() : grammar_.sequence(parts);
   }
 
   bool starts_part() const {

@@ -455,8 +455,8 @@ NodeId add_regex(Rules& rules, const Regex& regex, const WriteChars& write) {
   std::vector<NodeId> parts;
   parts.reserve(regex.parts.size());
   for (const Regex& part : regex.parts) parts.push_back(add_regex(rules, part, write));
-  if (regex.kind == Regex::Kind::Sequence) return rules.sequence(std::move(parts));
-  if (regex.kind == Regex::Kind::Choice) return rules.choice(std::move(parts));
+  if (regex.kind == Regex::Kind::Sequence) return rules.sequence(parts);
+  if (regex.kind == Regex::Kind::Choice) return rules.choice(parts);
   return rules.repeat(parts[0], regex.least, regex.most);
 }
 

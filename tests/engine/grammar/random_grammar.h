@@ -35,7 +35,7 @@ class RandomGrammar {
       case 1: {
         std::vector<grammar::NodeId> parts;
         for (size_t i = 0; i < 1 + below(random_, 3); ++i) parts.push_back(node(depth - 1));
-        return rules_.sequence(std::move(parts));
+        return rules_.sequence(parts);
       }
       case 2:
         return rules_.choice({node(depth - 1), node(depth - 1)});
