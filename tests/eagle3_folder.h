@@ -20,6 +20,13 @@ struct Eagle3Changes {
   int taps_width = 768;
   int64_t first_offset = 0;  // d2t's first number, if it is not 0
   bool offsets = true;       // the file has d2t
+
+  // The residual stream is the norm of what the head is given, or that itself.
+  static Eagle3Changes norm_before(bool before) {
+    Eagle3Changes changes;
+    if (before) changes.more_keys = R"(, "norm_before_residual": true)";
+    return changes;
+  }
 };
 
 class Eagle3Folder {

@@ -261,7 +261,8 @@ BenchReport measure_all(const BenchFlags& flags, const std::vector<BenchCase>& c
   const auto start = Clock::now();
   const auto executor = make_executor(model, options, device);
   if (flags.accepted >= 0 && executor->state_bytes() > 0) {
-    fail(Exit::Usage, "--spec-accept: models with recurrent layers check no guesses; leave it out");
+    fail(Exit::Usage,
+         "--spec-accept: is not measured for models with recurrent layers; leave it out");
   }
   report.load_seconds = std::chrono::duration<double>(Clock::now() - start).count();
 

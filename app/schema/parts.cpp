@@ -214,10 +214,10 @@ NodeId JsonParts::except(const std::vector<std::string>& texts) {
     if (fresh) parts.push_back(make());
     return found->second;
   };
-  std::vector<Open> todo{{0, 0, texts.size(), 0}};
-  while (!todo.empty()) {
-    Open open = todo.back();
-    todo.pop_back();
+  std::vector<Open> unvisited{{0, 0, texts.size(), 0}};
+  while (!unvisited.empty()) {
+    Open open = unvisited.back();
+    unvisited.pop_back();
     if (open.begin < open.end && texts[open.begin].size() == open.at) {
       graph.ends[open.state] = false;
       ++open.begin;
@@ -241,7 +241,7 @@ NodeId JsonParts::except(const std::vector<std::string>& texts) {
         graph.ends.push_back(true);
         graph.links.push_back(
             {open.state, state, part_of(letters, letter, [&] { return rules_.text(letter); })});
-        todo.push_back({state, open.begin, same, next});
+        unvisited.push_back({state, open.begin, same, next});
       }
       open.begin = same;
     }

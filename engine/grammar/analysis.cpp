@@ -47,36 +47,36 @@ class Analyser {
   static size_t index(RuleId id) { return static_cast<size_t>(id); }
 
   void reach() {
-    std::vector<RuleId> todo{rules_.root};
+    std::vector<RuleId> unvisited{rules_.root};
     a_.reached[index(rules_.root)] = true;
-    while (!todo.empty()) {
-      const RuleId rule = todo.back();
-      todo.pop_back();
+    while (!unvisited.empty()) {
+      const RuleId rule = unvisited.back();
+      unvisited.pop_back();
       order_.push_back(rule);
-      reach_calls(rule, rules_.body(rule), todo);
+      reach_calls(rule, rules_.body(rule), unvisited);
     }
   }
 
-  void reach_calls(RuleId caller, NodeId id, std::vector<RuleId>& todo) {
+  void reach_calls(RuleId caller, NodeId id, std::vector<RuleId>& unvisited) {
     const Node& node = rules_.node(id);
     if (node.kind == Kind::Call) {
       callers_[index(node.rule)].push_back(caller);
       if (!a_.reached[index(node.rule)]) {
         a_.reached[index(node.rule)] = true;
-        todo.push_back(node.rule);
+        unvisited.push_back(node.rule);
       }
     }
-    for (NodeId part : node.parts) reach_calls(caller, part, todo);
+    for (NodeId part : node.parts) reach_calls(caller, part, unvisited);
   }
 
   // Settles all rules, and again those that call a rule whose properties changed. The last rule is
   // the first: callees usually come after their callers, so most rules are settled once.
   void close() {
-    std::vector<RuleId> todo = order_;
+    std::vector<RuleId> unvisited = order_;
     std::vector<bool> waits = a_.reached;
-    while (!todo.empty()) {
-      const RuleId rule = todo.back();
-      todo.pop_back();
+    while (!unvisited.empty()) {
+      const RuleId rule = unvisited.back();
+      unvisited.pop_back();
       waits[index(rule)] = false;
       const NodeId body = rules_.body(rule);
       settle(body);
@@ -90,7 +90,7 @@ class Analyser {
       for (const RuleId caller : callers_[index(rule)]) {
         if (waits[index(caller)]) continue;
         waits[index(caller)] = true;
-        todo.push_back(caller);
+        unvisited.push_back(caller);
       }
     }
   }
@@ -306,22 +306,22 @@ void reach(size_t links, From from, To to, std::vector<bool>& reached) {
     }
     if (!changed) return;
   }
-  std::vector<size_t> begins(reached.size() + 1), sorted(links), todo;
+  std::vector<size_t> begins(reached.size() + 1), sorted(links), unvisited;
   for (size_t i = 0; i < links; ++i) ++begins[from(i) + 1];
   for (size_t i = 1; i < begins.size(); ++i) begins[i] += begins[i - 1];
   std::vector<size_t> next(begins.begin(), begins.end() - 1);
   for (size_t i = 0; i < links; ++i) sorted[next[from(i)]++] = i;
   for (size_t state = 0; state < reached.size(); ++state) {
-    if (reached[state]) todo.push_back(state);
+    if (reached[state]) unvisited.push_back(state);
   }
-  while (!todo.empty()) {
-    const size_t state = todo.back();
-    todo.pop_back();
+  while (!unvisited.empty()) {
+    const size_t state = unvisited.back();
+    unvisited.pop_back();
     for (size_t i = begins[state]; i < begins[state + 1]; ++i) {
       const size_t target = to(sorted[i]);
       if (reached[target]) continue;
       reached[target] = true;
-      todo.push_back(target);
+      unvisited.push_back(target);
     }
   }
 }

@@ -337,16 +337,16 @@ class Builder {
   }
 
   void find_start(uint32_t rule) {
-    std::vector<State> todo{begins_[rule]}, seen{begins_[rule]};
-    while (!todo.empty()) {
-      const State state = todo.back();
-      todo.pop_back();
+    std::vector<State> unvisited{begins_[rule]}, seen{begins_[rule]};
+    while (!unvisited.empty()) {
+      const State state = unvisited.back();
+      unvisited.pop_back();
       each_edge(state, [&](const Edge& edge) {
         if (edge.kind != Edge::Kind::Empty) {
           out_.starts_[rule].push_back(edge);
         } else if (std::find(seen.begin(), seen.end(), edge.target) == seen.end()) {
           seen.push_back(edge.target);
-          todo.push_back(edge.target);
+          unvisited.push_back(edge.target);
         }
       });
     }
@@ -364,15 +364,15 @@ class Builder {
     for (size_t i = 0; i < group.size(); ++i) place[group[i]] = static_cast<int>(i);
     for (size_t i = 0; i < group.size(); ++i) {
       rule_ = static_cast<RuleId>(group[i]);
-      std::vector<Edge> todo = std::move(out_.starts_[group[i]]), done;
-      while (!todo.empty()) {
-        const Edge edge = todo.back();
-        todo.pop_back();
+      std::vector<Edge> unvisited = std::move(out_.starts_[group[i]]), done;
+      while (!unvisited.empty()) {
+        const Edge edge = unvisited.back();
+        unvisited.pop_back();
         const int at = edge.kind == Edge::Kind::Call ? place[edge.rule] : -1;
         if (at == static_cast<int>(i)) {
           add_empty(ends_[group[i]], edge.target);
         } else if (at >= 0 && at < static_cast<int>(i)) {
-          copy_rule(edge.rule, edge.target, todo);
+          copy_rule(edge.rule, edge.target, unvisited);
         } else {
           done.push_back(edge);
         }
@@ -384,12 +384,12 @@ class Builder {
   // Copies the states of `rule` so that they end in `to`; appends the edges by which it begins.
   void copy_rule(uint32_t rule, State to, std::vector<Edge>& begins) {
     std::unordered_map<State, State> copies;
-    std::vector<State> todo;
+    std::vector<State> unvisited;
     const auto copy_of = [&](State state) {
       const auto [found, is_new] = copies.try_emplace(state, kNoState);
       if (is_new) {
         found->second = add_state();
-        todo.push_back(state);
+        unvisited.push_back(state);
       }
       return found->second;
     };
@@ -397,9 +397,9 @@ class Builder {
       edge.target = copy_of(edge.target);
       begins.push_back(edge);
     }
-    while (!todo.empty()) {
-      const State state = todo.back();
-      todo.pop_back();
+    while (!unvisited.empty()) {
+      const State state = unvisited.back();
+      unvisited.pop_back();
       const State copy = copies[state];
       if (state == ends_[rule]) add_empty(copy, to);
       lists_.each(state, [&](Edge edge) {

@@ -259,7 +259,7 @@ std::optional<CharDfa> CharDfa::with_length(uint64_t least, uint64_t most) const
 // Drops states that lead to no end. All states can be reached.
 void CharDfa::trim() {
   // The states that lead to each state, one list behind the other.
-  std::vector<uint32_t> ends(states_.size() + 1), from, todo;
+  std::vector<uint32_t> ends(states_.size() + 1), from, unvisited;
   for (const State& state : states_) {
     for (const Arc& arc : state.arcs) ++ends[arc.to + 1];
   }
@@ -271,15 +271,15 @@ void CharDfa::trim() {
     for (const Arc& arc : states_[i].arcs) from[next[arc.to]++] = i;
     if (!states_[i].ends) continue;
     useful[i] = true;
-    todo.push_back(i);
+    unvisited.push_back(i);
   }
-  while (!todo.empty()) {
-    const uint32_t at = todo.back();
-    todo.pop_back();
+  while (!unvisited.empty()) {
+    const uint32_t at = unvisited.back();
+    unvisited.pop_back();
     for (uint32_t i = ends[at]; i < ends[at + 1]; ++i) {
       if (useful[from[i]]) continue;
       useful[from[i]] = true;
-      todo.push_back(from[i]);
+      unvisited.push_back(from[i]);
     }
   }
   if (states_.empty() || !useful[0]) {

@@ -300,11 +300,11 @@ std::span<const uint64_t> Masks::mask(SetId set) {
   std::vector<SetId> below;
   std::vector<Escape> escapes;
   std::set<Ahead> seen;
-  std::vector<Ahead> todo;
+  std::vector<Ahead> unvisited;
   const auto go_on = [&](std::span<const Escape> at) {
     for (const Escape& escape : at) {
       const Ahead ahead{below[escape.hole - hole(0)], escape.trie, escape.node};
-      if (seen.insert(ahead).second) todo.push_back(ahead);
+      if (seen.insert(ahead).second) unvisited.push_back(ahead);
     }
   };
   const SetId over = stacks_.over_holes(set, vocabulary_->longest_token(), below);
@@ -315,9 +315,9 @@ std::span<const uint64_t> Masks::mask(SetId set) {
   } else {
     walk_all(set, mask, escapes);
   }
-  while (!todo.empty()) {
-    const Ahead ahead = todo.back();
-    todo.pop_back();
+  while (!unvisited.empty()) {
+    const Ahead ahead = unvisited.back();
+    unvisited.pop_back();
     const TrieNode& node = ahead.trie->nodes[ahead.node];
     const SetId on = stacks_.over_holes(ahead.set, vocabulary_->longest_token(), below);
     escapes.clear();

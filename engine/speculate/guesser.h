@@ -66,7 +66,7 @@ class Guesser {
   std::optional<double> ended_ = {};  // when the last step ended, if the next one follows at once
   double own_seconds_ = 0;            // that the proposers took since then
   int right_ = 0;                     // of the last guesses
-  // Of steps whose time is known: their tokens, and the time, that of proposers included.
+  // The steps whose time is known gave so many tokens in so many seconds, proposers included.
   double tokens_ = 0, seconds_ = 0;
 };
 

@@ -29,7 +29,7 @@ namespace fs = std::filesystem;
 using Random = std::mt19937_64;
 
 constexpr size_t kMostBytes = size_t{1} << 16;
-// Of the processor: a busy machine may keep an input waiting for longer.
+// The processor may spend so much time on an input, which may wait for longer on a busy machine.
 constexpr time_t kMostSeconds = 20;
 
 extern "C" void stop_slow_input(int) {

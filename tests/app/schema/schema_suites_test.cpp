@@ -41,7 +41,7 @@ struct Counts {
   }
 };
 
-// Of this thread's processor time, so that other programs do not count.
+// Counts this thread's processor time, so that other programs do not count.
 double now_ms() {
   timespec now = {};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);

@@ -3,6 +3,7 @@
 #include "tests/catch.h"
 #include "tests/cuda/plan/plans.h"
 #include "tests/eagle3_folder.h"
+#include "tests/error_text.h"
 #include "tests/paths.h"
 #include "tests/recurrent_model.h"
 #include "tests/temp_folder.h"
@@ -31,9 +32,7 @@ TEST_CASE("CUDA has kernels for EAGLE-3 heads, whose model may have another type
   const OpenedModel model = open_model(source_dir() / "models" / "demo");
   for (const bool before : {false, true}) {
     CAPTURE(before);
-    Eagle3Changes changes;
-    if (before) changes.more_keys = R"(, "norm_before_residual": true)";
-    Eagle3Folder(changes).write(temp.path() / "head");
+    Eagle3Folder(Eagle3Changes::norm_before(before)).write(temp.path() / "head");
     const OpenedHead head = open_eagle3(temp.path() / "head", model);
     const std::string norm = before ? " norm" : "";
     const cuda::FusedProgram fused = cuda::fuse_program(head.opened.model.program());

@@ -140,9 +140,7 @@ TEST_CASE("an EAGLE-3 head computes on the GPU what it does on the CPU") {
   const OpenedModel model = open_model(source_dir() / "models" / "demo");
   for (const bool before : {false, true}) {
     CAPTURE(before);
-    Eagle3Changes changes;
-    if (before) changes.more_keys = R"(, "norm_before_residual": true)";
-    Eagle3Folder(changes).write(temp.path() / "head");
+    Eagle3Folder(Eagle3Changes::norm_before(before)).write(temp.path() / "head");
     const OpenedHead head = open_eagle3(temp.path() / "head", model);
     compare_head(head, kHeadBrainBound);
     if (!before) compare_texts(model.model, head);

@@ -45,6 +45,17 @@ GuessedRun run_guessing(const std::vector<Request>& requests, const Limits& limi
   return run;
 }
 
+// The run without guesses, and that with guesses, whose tokens are the same.
+std::pair<GuessedRun, GuessedRun> run_both(const std::vector<Request>& requests,
+                                           const Limits& limits) {
+  std::pair<GuessedRun, GuessedRun> runs = {run_guessing(requests, limits, 0),
+                                            run_guessing(requests, limits, 7)};
+  for (size_t i = 0; i < requests.size(); ++i) {
+    CHECK(runs.second.results.at({i, 0}).tokens == runs.first.results.at({i, 0}).tokens);
+  }
+  return runs;
+}
+
 TEST_CASE("guesses change no token of a batch, and fewer steps give the tokens") {
   std::vector<Request> requests = repeating_prompts();
   requests[1].samples = 3;
@@ -83,24 +94,18 @@ TEST_CASE("guesses preempt no sample, and preempted samples go on with guesses")
   std::vector<Request> requests = repeating_prompts();
   for (Request& request : requests) request.max_tokens = 120, request.temperature = 0;
   const Limits limits = {.context = 330, .cache_tokens = 448, .sequences = 6};
-  const GuessedRun plain = run_guessing(requests, limits, 0);
-  const GuessedRun guessed = run_guessing(requests, limits, 7);
+  const auto [plain, guessed] = run_both(requests, limits);
   CHECK(guessed.counts.preemptions > 0);
   CHECK(guessed.counts.preemptions <= plain.counts.preemptions + 1);
   CHECK(guessed.counts.guesses.right > 50);
-  for (size_t i = 0; i < requests.size(); ++i) {
-    CHECK(guessed.results.at({i, 0}).tokens == plain.results.at({i, 0}).tokens);
-  }
 }
 
 TEST_CASE("guesses end with the context, with stop tokens and with cancelled samples") {
   std::vector<Request> requests = repeating_prompts();
   for (Request& request : requests) request.max_tokens = 1000, request.temperature = 0;
   const Limits limits = {.rows = 64, .context = 250, .sequences = 6};
-  const GuessedRun plain = run_guessing(requests, limits, 0);
-  const GuessedRun guessed = run_guessing(requests, limits, 7);
+  const auto [plain, guessed] = run_both(requests, limits);
   for (size_t i = 0; i < requests.size(); ++i) {
-    CHECK(guessed.results.at({i, 0}).tokens == plain.results.at({i, 0}).tokens);
     CHECK(guessed.results.at({i, 0}).ending == Ending::Context);
   }
   // A stop token that may stand in the middle of right guesses.

@@ -222,9 +222,7 @@ TEST_CASE("an EAGLE-3 head computes what its equations say") {
   const OpenedModel model = open_model(source_dir() / "models" / "demo");
   for (const bool before : {false, true}) {
     CAPTURE(before);
-    Eagle3Changes changes;
-    if (before) changes.more_keys = R"(, "norm_before_residual": true)";
-    Eagle3Folder(changes).write(temp.path() / "head");
+    Eagle3Folder(Eagle3Changes::norm_before(before)).write(temp.path() / "head");
     CHECK(is_eagle3(temp.path() / "head"));
     const OpenedHead head = open_eagle3(temp.path() / "head", model);
     CHECK(head.taps == std::vector<int>{2, 4, 5});
