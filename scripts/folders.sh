@@ -1,21 +1,21 @@
 # shellcheck shell=bash
 # Sourced by setup.sh: the folder for what is fetched without root, and folders that can be written.
 
-# can_make FOLDER: whether it can be written, or made below the first folder above it that is there.
+# can_make FOLDER: true if FOLDER can be written, or if it is missing and can be made.
 can_make() {
   local folder=$1
   while [[ ! -e $folder && ! -L $folder ]]; do folder=$(dirname "$folder"); done
   [[ -d $folder && -w $folder && -x $folder ]]
 }
 
-# is_own FOLDER: a folder that this user alone can write, and no link to one.
+# is_own FOLDER: true if FOLDER is a folder that this user alone can write, and not a link to one.
 is_own() {
   [[ -d $1 && ! -L $1 && -O $1 ]] && (((8#$(stat -c %a "$1") & 8#022) == 0))
 }
 
-# choose_cache USUAL SPARE: sets $cache. SPARE serves where USUAL cannot be written and nothing was installed
-# there before. Programs are started from SPARE, and others could make a folder of its name: it must be the
-# user's own. app/doctor/toolkit.cpp chooses in the same way.
+# choose_cache USUAL SPARE: sets $cache to one of the two folders. It is SPARE where USUAL cannot be written and
+# nothing was installed there before. Programs are started from SPARE, and another user could make a folder of
+# that name; so SPARE must belong to this user. app/doctor/toolkit.cpp chooses in the same way.
 choose_cache() {
   cache=$1 spare_cache=$2
   cache_advice="set XDG_CACHE_HOME to a folder that you can write"
@@ -28,7 +28,7 @@ choose_cache() {
   fi
 }
 
-# make_cache: before something is written to $cache.
+# make_cache: makes the folder $cache. Call it before something is written there.
 make_cache() {
   if [[ $cache != "$spare_cache" ]]; then
     make_folder "$cache" "$cache_advice"
@@ -40,7 +40,8 @@ make_cache() {
   say "no home that can be written: using $cache (XDG_CACHE_HOME names another place)"
 }
 
-# make_folder FOLDER ADVICE: one that can be written, or a line that says why not.
+# make_folder FOLDER ADVICE: makes the folder if it is missing. Ends with a line that says why, and ADVICE, if it
+# cannot be written.
 make_folder() {
   local why=""
   if why=$(mkdir -p "$1" 2>&1) && [[ -w $1 && -x $1 ]]; then return; fi

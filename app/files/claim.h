@@ -3,10 +3,10 @@
 //
 // The claim on FILE is a lock on FILE.lock, which holds the process's id, its start and its
 // machine. The system gives the lock back when the process ends, however it ends, so what a killed
-// process leaves behind does not block. On a file system without locks the text of FILE.lock counts
-// by itself: it blocks while its process runs; one of another machine, of which nothing is known
-// here, blocks until somebody removes FILE.lock, and the Error says so. Where FILE.lock cannot be
-// made, for instance because the folder may not be written to, nothing is claimed.
+// process leaves behind does not block. On a file system without locks the text of FILE.lock alone
+// decides. FILE.lock blocks while the process that it names runs. If it names a process of another
+// machine, which cannot be checked, FILE.lock blocks until somebody removes it; the Error says so.
+// Where FILE.lock cannot be made, for instance in a read-only folder, nothing is claimed.
 #pragma once
 
 #include <filesystem>

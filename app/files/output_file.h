@@ -1,6 +1,6 @@
-// A file, pipe or stdout that grows while a command runs. What append() or flush() has written is
-// out of the program's hands: a kill cannot take it back. A line of append() is in the file whole
-// or not at all. A file that must never be seen half written is an AtomicFile. Not thread-safe.
+// A file, pipe or stdout that grows while a command runs. Bytes that append() or flush() has
+// written survive a kill of the program. A line of append() is in the file whole or not at all. A
+// file that must never be seen half written is an AtomicFile. Not thread-safe.
 #pragma once
 
 #include <sys/stat.h>
@@ -21,8 +21,8 @@ namespace skald {
 //   Replace   the old content is gone
 enum class Existing { Refuse, Continue, Replace };
 
-// Throws Error(Exit::Usage) if OutputFile would, because the file exists. Call it before the work
-// whose results the file is to keep.
+// Throws Error(Exit::Usage) if the file exists and must not (Existing::Refuse), as OutputFile's
+// constructor does. Call it before the long work whose results the file is to keep.
 void check_output(const std::string& path, Existing existing);
 
 class OutputFile {
@@ -54,8 +54,8 @@ class OutputFile {
   std::string read(int64_t offset, int64_t most) const;  // fewer bytes at the end
   void truncate(int64_t bytes);
 
-  // Replaces the file by those of its lines that begin at these places, in this order. Whoever
-  // reads the file sees all of the old lines or all of the new ones.
+  // Keeps only the lines that begin at these offsets, in this order. A reader of the file sees all
+  // of the old lines or all of the new ones.
   void rearrange(std::span<const int64_t> line_starts);
 
   const std::string& path() const { return path_; }

@@ -40,8 +40,8 @@ void write_cache_file(const std::filesystem::path& path, const Session& session,
 
 class CacheFile {
  public:
-  // Nothing where there is no such file, or an empty one, as mktemp makes. Throws
-  // Error(Exit::Failed) for a file of another kind, which must not be replaced.
+  // Returns nothing if the file is missing, or empty as mktemp makes it. Throws Error(Exit::Failed)
+  // for a file of another kind, which must not be replaced.
   static std::optional<CacheFile> open(const std::filesystem::path& path);
 
   // "" if the file can be used. Otherwise why not, in words that follow the file's name; tokens and
@@ -52,8 +52,8 @@ class CacheFile {
   const std::vector<int32_t>& tokens() const { return tokens_; }
   const std::string& note() const { return note_; }
 
-  // The tokens that restore() can give, at most `length`: a recurrent state belongs to all tokens
-  // of the file, so for such models this is all or none.
+  // The number of tokens, at most `length`, that restore() can restore. A recurrent state belongs
+  // to all tokens of the file, so for models with such a state the number is all or none.
   int64_t restorable(int64_t length) const;
 
   // Puts the first `length` tokens and their pages into an empty session. The key must be that of
@@ -71,7 +71,7 @@ class CacheFile {
   Sha256::Digest key_ = {};
   uint64_t page_bytes_ = 0, state_bytes_ = 0, pages_at_ = 0;
   std::vector<int32_t> tokens_;
-  std::vector<uint64_t> sums_;  // of the pages, then of the state
+  std::vector<uint64_t> sums_;  // checksums of the pages, then of the state
   std::string note_;
 };
 

@@ -34,7 +34,7 @@ struct ToolFormat {
   std::string_view block_begin, call_begin, name_end, call_end, between, block_end;
   std::string_view key_begin, key_end, value_end;  // Tags
 
-  // True if `piece` is a part of a text that this format writes. Where it is a control token, it
+  // True if one of this format's marks contains `piece`. A control token for which this is true
   // belongs to the calls.
   bool writes(std::string_view piece) const;
 };

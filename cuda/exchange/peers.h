@@ -14,18 +14,20 @@ namespace skald::cuda {
 
 class PeerExchange final : public Exchange {
  public:
-  // The GPU of each rank; tests may name one twice. through_host: do not use GPUs' access to each
-  // other.
+  // devices: the GPU of each rank; tests may name one twice. through_host: the mail lies in the
+  // host's memory, even where GPUs reach each other's memory.
   explicit PeerExchange(std::vector<int> devices, bool through_host = false);
 
   // Allocates the rank's mail. Called once on each rank's thread, with its GPU as current device.
   void join(int rank);
-  // Where a rank's kernels find all mail, once every rank has joined.
+  // The addresses of all ranks' mail, for the kernels of `rank`. Call it once every rank has
+  // joined.
   MailLinks links(int rank) const;
 
   bool through_host() const { return through_host_; }
 
-  // While a rank fails, the waits of all others' kernels end: the first within some 50 ms.
+  // Called when a rank fails: ends the waits of all other ranks' kernels, the first within some
+  // 50 ms.
   void abort() noexcept override;
   void reset() override;
 

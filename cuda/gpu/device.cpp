@@ -48,9 +48,11 @@ Sharing sharing_of(int device) {
   }
 }
 
-// What copies from page-locked memory reach, as a share of what the link's width and generation
-// allow: 55.6 of 63 GB/s on an H100.
+// The rate, in bytes per second, at which copies from page-locked memory reach the device. 0: not
+// known.
 double link_speed(int device) {
+  // Copies reach this share of what the link's width and generation allow: 55.6 of 63 GB/s on an
+  // H100.
   constexpr double kReached = 0.88;
   char bus[32] = {};
   if (cudaDeviceGetPCIBusId(bus, sizeof bus, device) != cudaSuccess) return 0;

@@ -151,8 +151,8 @@ struct RowGateEntry {};
 
 // The norm of a row's queries together, and of its keys together, before attention.
 struct QkNormEntry {};
-// Norms and rotates q and k, and appends k and v, for attention kernels that do not, and where rows
-// of a decode step belong to one sequence.
+// Norms and rotates q and k, and appends k and v. A plan has it in two cases: the attention kernel
+// does not do this itself, or several rows of a decode step belong to one sequence.
 struct RopeAppendEntry {};
 struct AttentionEntry {
   const AttentionKernel* kernel;
@@ -225,7 +225,7 @@ struct StepEntry {
 // Steps of one kind have the same plan.
 struct StepKind {
   int rows = 0;
-  // Decode: one row of each sequence, or several, and logits for all rows. Otherwise rows of
+  // true: one row of each sequence, or several (`several`), and logits for all rows. false: rows of
   // prompts, without the head.
   bool decode = false;
   bool several = false;     // in decode: sequences may have several rows

@@ -1,5 +1,5 @@
-// Which models CUDA can run: those that fuse_program() accepts. The kernels know less than the ops
-// can say: what they do not know is listed here, so that nothing is ignored silently.
+// Which models CUDA can run: those that fuse_program() accepts. Some settings of ops are beyond
+// what the kernels support. This file lists and refuses them, so that none is ignored silently.
 #include "cuda/cuda.h"
 #include "cuda/kernels/experts/experts.h"
 #include "cuda/plan/fused_program.h"
@@ -8,7 +8,8 @@
 namespace skald::cuda {
 namespace {
 
-// What no kernel does of the op, as the end of "op 3, add, "; "": nothing.
+// What the kernels do not support in the op, as the end of a message that begins "op 3, add, ".
+// Empty: they support the op.
 std::string_view missing(const std::vector<Op>& ops, size_t at) {
   constexpr std::string_view kNoActivation = "without an activation";
   const Op& op = ops[at];

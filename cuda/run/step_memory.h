@@ -9,10 +9,11 @@
 namespace skald::cuda {
 
 struct StepMemory {
-  // Fills tickets with zeros on the stream, and activations that kernels may read before they are
-  // written.
+  // Fills two kinds of memory with zeros on the stream: tickets, and activations that kernels may
+  // read before they are written.
   StepMemory(const Sizes& sizes, Stream stream);
-  // After a step that broke off, which may have left a router's logits (RouterPart::sent).
+  // Sets RouterPart::sent to kNotSent. Call it after a step that failed, because its router may
+  // have written logits there.
   void clear_sent(Stream stream);
 
   struct Products {

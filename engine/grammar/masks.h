@@ -92,8 +92,8 @@ class Masks {
   void walk_plain(SetId set, TokenMask& mask, std::vector<Escape>& escapes);
   Usual& usual(SetId set);
   void find_groups(SetId set, const PlainSet& chars, Usual& usual);
-  // Whether all tokens below a node of the plain trie are allowed, and leave no hole, if the set
-  // there is `set`; false also if that is not known.
+  // True if all tokens below a node of the plain trie are allowed and leave no hole, where `set` is
+  // the set at the node. False also if this is not known.
   bool all_below(uint32_t node, SetId set);
   // The same for all tokens at and below a node that begins a character, where `set` is the set
   // before it.

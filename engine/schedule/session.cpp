@@ -67,8 +67,9 @@ void Session::compute() {
   try {
     compute_pending();
   } catch (const Error& error) {
-    // A step that changes a recurrent state is not repeated by the executor, which may have found
-    // memory now. The sequence has gone back to a state from before the step.
+    // The GPU's executor does not repeat a step that changes a recurrent state, even if it could
+    // free memory for it. The sequence has gone back to a state from before the step, so the step
+    // is repeated here.
     if (error.code() != Exit::Memory || executor_->state_bytes() == 0) throw;
     compute_pending();
   }

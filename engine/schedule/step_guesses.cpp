@@ -6,8 +6,8 @@ namespace skald {
 namespace {
 
 constexpr double kNewRightShare = 0.1;  // of a new observation in a mean
-// Guesses that get no row are seldom seen to be right again. So what was seen of them is forgotten
-// slowly.
+// A sample whose guesses were often wrong gets no rows, so no new guess could raise its estimate.
+// Therefore each step without guesses moves the estimate back to kFirstRight by this share.
 constexpr double kForgotten = 0.01;
 
 void move_mean(double& value, double observed, double share) {
@@ -29,8 +29,8 @@ GuessedText text_of(const ScheduledSample& sample) {
 // How many guesses the sample could get.
 int StepGuesses::offered(ScheduledSample& sample, const Room& room) const {
   const Generation& generation = *sample.generation;
-  if (!generation.filters.empty()) return 0;  // their masks follow from each token
-  // The step gives a token in any case.
+  if (!generation.filters.empty()) return 0;  // a mask depends on the token before it
+  // The step gives one token without guesses.
   const int64_t left = generation.max_tokens - (sample.length() - sample.prompt_length()) - 1;
   const int64_t most = std::min({int64_t{most_}, left, room.context - 1 - sample.length()});
   if (most <= 0) return 0;

@@ -17,19 +17,19 @@ namespace skald {
 
 // What guesses need to know of a sample.
 struct GuessedSample {
-  static constexpr double kFirstRight = 0.7;  // as likely a guess is taken to be right at first
+  static constexpr double kFirstRight = 0.7;  // assumed before any guess was checked
 
   GuessedSample() { right.assign(static_cast<size_t>(proposer.kinds()), kFirstRight); }
 
   NgramProposer proposer;
-  std::vector<double> right;  // by kind: how likely the next guess is right
+  std::vector<double> right;  // by kind: the probability that the next guess is right
   int kind = 0;               // of the last offer
   std::vector<int32_t> text;  // the sample's tokens and the guesses behind them
 };
 
 class StepGuesses {
  public:
-  // most: guesses of a sample. rows: of a step, with the guesses.
+  // most: the most guesses of a sample. rows: the most rows of a step, guesses included.
   StepGuesses(int most, int64_t rows) : most_(most), rows_(rows), control_(rows) {}
 
   struct Room {
@@ -38,8 +38,8 @@ class StepGuesses {
   // Adds guesses to the parts, if each is the one row of a sample in decode.
   void add(std::span<StepPicks::Rows> parts, const Room& room);
 
-  // The step's picks were delivered. Takes wrong guesses back, and learns from what was right, and
-  // from how long the step took.
+  // Call after the step's picks were delivered. Removes wrong guesses from the sequences. Records
+  // which guesses were right, and how long the step took.
   void checked(std::span<const StepPicks::Rows> parts, double seconds);
 
   const GuessCounts& counts() const { return counts_; }
@@ -51,7 +51,7 @@ class StepGuesses {
   int64_t rows_;
   ShareControl control_;
   GuessCounts counts_;
-  bool measured_ = false;  // the step has rows of samples in decode alone
+  bool measured_ = false;  // every row of the step belongs to a sample in decode
   std::vector<StepPicks::Rows*> offering_;
   std::vector<ShareControl::Offer> offers_;
 };

@@ -54,8 +54,8 @@ void StepPicks::add(const Rows& rows) {
   }
 }
 
-// Settings that force the known token. The reported log-probabilities do not depend on the
-// settings.
+// Adds a pick whose settings force the known token. The reported log-probabilities do not depend on
+// these settings.
 void StepPicks::add_known(ScheduledSample& sample, int64_t position) {
   const int32_t token = sample.tokens[static_cast<size_t>(position + 1)];
   SamplingParams& params = forced_[forced_count_++];

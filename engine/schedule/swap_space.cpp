@@ -9,8 +9,8 @@
 namespace skald {
 namespace {
 
-// Blocks double the memory up to this size: a small model takes little, and a large one does not
-// wait long for a block.
+// The largest block that is allocated at once. Each new block is as large as all blocks before it,
+// up to this size: so a small model takes little memory, and a large one seldom allocates.
 constexpr int64_t kBlockBytes = int64_t{64} << 20;
 
 // Returns false where `work` finds no memory.

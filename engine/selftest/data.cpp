@@ -216,11 +216,11 @@ ProductData make_data(const ProductCase& c, uint64_t seed) {
   const bool rounded = c.ending == Ending::Store || activated;
   const double roundings =
       (c.norm ? 1 : 0) + (rounded ? 1 : 0) + (c.bias && rounded ? 1 : 0) + (activated ? 4 : 0);
-  // All results share the errors of the normed activations. The weights of a block may share an
-  // offset, so an activation's error counts once per block.
+  // The number of independent errors of normed activations, which all results share. The weights of
+  // a block may share an offset, so the errors of a block's activations count as one.
   const double normed = static_cast<double>(c.ins * c.rows) / info(c.type).block_elems;
-  // The effective count of results: a row whose blocks have large scales contributes more than
-  // others.
+  // The effective number of results. It is below their count, because a row whose blocks have large
+  // scales contributes more than other rows.
   const double alike = squares * squares / fourth_powers;
   const double numbers = std::min(alike, c.norm ? normed : 1e9);
   data.expected.bound = rounding_bound(c.in_type(), roundings, numbers, sums_bound(c.in_type()));

@@ -7,20 +7,21 @@ namespace {
 
 constexpr double kLeastShareGain = 1.03;
 constexpr double kNewTimeShare = 0.1;  // of a new measurement in a mean
-// Until steps of as many rows are measured, an eighth more rows, or one more, are taken to cost
-// this much.
+// An assumption for steps of more rows than any measured step: an eighth more rows (at least one
+// more) make a step longer by this share.
 constexpr double kMoreRowsCost = 0.04;
 
-// The numbers of rows that steps with guesses have. Each number takes a graph of its own on a GPU,
-// and some steps before its time is believed.
-bool has_steps(int64_t rows) {
+// True if steps with guesses may have this number of rows. The numbers are few, because each takes
+// a graph of its own on a GPU, and several steps before its time is believed.
+bool is_allowed(int64_t rows) {
   constexpr int64_t kAll = 16, kFourths = 64;
   return rows <= kAll || rows % (rows <= kFourths ? 4 : 16) == 0;
 }
 
 }  // namespace
 
-// By steps of as many rows. Otherwise between the nearest numbers of rows that are known.
+// The measured time of steps of `rows` rows. Without one, a value between the times of the nearest
+// numbers of rows that were measured; 0: no time is known.
 double ShareControl::seconds_of(int64_t rows) const {
   const auto known = [&](int64_t at) { return steps_[static_cast<size_t>(at)].believed(); };
   const auto seconds = [&](int64_t at) { return steps_[static_cast<size_t>(at)].seconds; };
@@ -39,19 +40,20 @@ double ShareControl::seconds_of(int64_t rows) const {
   return seconds(below) + std::max(slope, 0.0) * more;
 }
 
-// The rows with the most tokens per second, of steps with the best guesses; `texts`: no guesses.
-int64_t ShareControl::best_rows(int64_t texts, int64_t rows) {
-  const double plain = seconds_of(texts);
-  if (plain == 0) return texts;  // what guesses are compared with is not known
+// The number of rows that gives the most tokens per second, if the likeliest guesses fill the rows
+// beyond `sequences`. The result `sequences` means no guesses.
+int64_t ShareControl::best_rows(int64_t sequences, int64_t rows) {
+  const double plain = seconds_of(sequences);
+  if (plain == 0) return sequences;  // the time without guesses is not known yet
   const bool tries = skipped_ >= wait_;
-  double most = kLeastShareGain * static_cast<double>(texts) / plain;
-  double tokens = static_cast<double>(texts);
-  int64_t best = texts;
-  for (int64_t count = 1; count <= std::ssize(guesses_) && texts + count <= rows; ++count) {
+  double most = kLeastShareGain * static_cast<double>(sequences) / plain;
+  double tokens = static_cast<double>(sequences);
+  int64_t best = sequences;
+  for (int64_t count = 1; count <= std::ssize(guesses_) && sequences + count <= rows; ++count) {
     tokens += guesses_[static_cast<size_t>(count - 1)].right;
-    const int64_t all = texts + count;
-    if (!has_steps(all)) continue;
-    if (tries && best == texts) best = all;  // the fewest guesses, unless others pay
+    const int64_t all = sequences + count;
+    if (!is_allowed(all)) continue;
+    if (tries && best == sequences) best = all;  // the fewest guesses, unless others pay
     const double rate = tokens / seconds_of(all);
     if (rate <= most) continue;
     most = rate;
@@ -60,7 +62,7 @@ int64_t ShareControl::best_rows(int64_t texts, int64_t rows) {
   return best;
 }
 
-std::span<const int> ShareControl::share(std::span<const Offer> offers, int64_t texts,
+std::span<const int> ShareControl::share(std::span<const Offer> offers, int64_t sequences,
                                          int64_t rows) {
   shares_.assign(offers.size(), 0);
   guesses_.clear();
@@ -71,11 +73,11 @@ std::span<const int> ShareControl::share(std::span<const Offer> offers, int64_t 
     }
   }
   rows = std::min(rows, std::ssize(steps_) - 1);
-  if (guesses_.empty() || texts >= rows) return shares_;
-  // A text's later guesses are less likely, so they follow its earlier ones.
+  if (guesses_.empty() || sequences >= rows) return shares_;
+  // A sequence's later guesses are less likely, so they follow its earlier ones.
   std::stable_sort(guesses_.begin(), guesses_.end(),
                    [](const Guess& a, const Guess& b) { return a.right > b.right; });
-  const int64_t count = best_rows(texts, rows) - texts;
+  const int64_t count = best_rows(sequences, rows) - sequences;
   if (count == 0) {
     ++skipped_;
     return shares_;

@@ -1,7 +1,8 @@
-// How many guesses each text gets in a step that computes several texts: as many as promise the
-// most tokens per second of all texts together, by how often the texts' guesses were right and how
-// long steps took by their rows. The best guesses come first. Where many texts fill a step, or few
-// guesses are right, there are none, and now and then a few to see whether they pay again.
+// How many guesses each sequence gets in a step that computes several sequences. The numbers are
+// those that promise the most tokens per second of all sequences together. The promise follows from
+// two measurements: how often guesses of each sequence were right, and how long steps of each
+// number of rows took. The likeliest guesses get rows first. Where guesses do not pay, there are
+// none; now and then a step has a few, to see whether they pay again.
 #pragma once
 
 #include <cstdint>
@@ -14,32 +15,32 @@ namespace skald {
 
 class ShareControl {
  public:
-  // rows: the most of a step.
+  // rows: the most rows that a step has.
   explicit ShareControl(int64_t rows) : steps_(static_cast<size_t>(rows) + 1) {}
 
   struct Offer {
-    double right;  // how likely a guess is right, if the guesses before are
-    int most;      // guesses
+    double right;  // the probability that a guess is right, if all guesses before it are right
+    int most;      // the most guesses
   };
-  // The number of guesses of each offer, in a step of `texts` texts, with and without offers, and
-  // at most `rows` rows. Valid until the next call.
-  std::span<const int> share(std::span<const Offer> offers, int64_t texts, int64_t rows);
+  // Returns the number of guesses of each offer, valid until the next call. The step has one row
+  // for each of `sequences` sequences, those without an offer too, and at most `rows` rows in all.
+  std::span<const int> share(std::span<const Offer> offers, int64_t sequences, int64_t rows);
 
-  // A step of so many rows took so long.
+  // Records that a step of `rows` rows took `seconds`.
   void took(int64_t rows, double seconds);
 
  private:
   struct Guess {
-    double right;  // it and the guesses before
+    double right;  // the probability that this guess and all guesses before it are right
     size_t offer;
   };
 
   double seconds_of(int64_t rows) const;
-  int64_t best_rows(int64_t texts, int64_t rows);
+  int64_t best_rows(int64_t sequences, int64_t rows);
 
   std::vector<StepTime> steps_;  // by rows
-  int skipped_ = 0;        // steps without guesses since the last ones, though some were offered
-  int wait_ = kLeastWait;  // so many such steps are followed by a few guesses
+  int skipped_ = 0;              // steps with offers but without guesses, since the last guesses
+  int wait_ = kLeastWait;        // after this many skipped steps, a step tries a few guesses
   std::vector<Guess> guesses_;
   std::vector<int> shares_;
 

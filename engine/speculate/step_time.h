@@ -1,4 +1,4 @@
-// How long something takes, measured several times.
+// The mean time of steps of one kind, from several measurements.
 #pragma once
 
 #include <algorithm>
@@ -6,8 +6,8 @@
 namespace skald {
 
 struct StepTime {
-  // The first steps of as many rows set things up: a GPU loads kernels, captures a graph, and
-  // uploads it. So a number of rows is tried so often before its time is believed.
+  // The first steps of a number of rows also set things up: a GPU loads kernels, captures a graph
+  // and uploads it. So the time is believed only after this many steps.
   static constexpr int kFirstSteps = 4;
 
   double seconds = 0;  // 0: not known
@@ -15,7 +15,7 @@ struct StepTime {
 
   bool believed() const { return times >= kFirstSteps; }
 
-  // `share` of the measured seconds in the mean.
+  // `share`: the weight of the new measurement in the mean.
   void add(double measured, double share) {
     if (++times <= kFirstSteps) {
       seconds = seconds > 0 ? std::min(seconds, measured) : measured;  // the fastest of them counts

@@ -307,8 +307,8 @@ class GroupExecutor final : public Executor {
     }
   }
 
-  // The ranks pick by themselves, from the same logits. If their numbers differed, so would their
-  // caches from now on.
+  // Each rank picks by itself, from the same logits. Ranks that picked different tokens would have
+  // different caches from then on.
   static void check_agree(const std::vector<Picks>& picks) {
     for (const Picks& own : picks) {
       for (size_t i = 0; i < own.picked.size(); ++i) {

@@ -24,9 +24,9 @@ int three_bits(const Words& words, int64_t first, int64_t step, int64_t i) {
   return field(value, shift, 3);
 }
 
-// The first format stores zero points less 1. Its writer subtracts 1 from all fields of a word by
-// one subtraction, so a zero point of 0 borrows from the next field, and one addition gives it
-// back. Zero points of 3 bits are counted one by one.
+// The first format stores each zero point minus 1. Its writer subtracts 1 from all fields of a word
+// in one subtraction, so a zero point of 0 borrows from the next field. One addition to the word
+// undoes this. Zero points of 3 bits are handled one by one.
 class Zeros {
  public:
   Zeros(const Words& words, int bits, int64_t words_of_group, bool less_one)

@@ -41,8 +41,8 @@ class HeadColumns final : public RowReader {
  private:
   using Numbers = std::vector<float>;
 
-  // The rows of a head. Each column needs all of them, and a thread reads a head's columns one
-  // after the other, so the last heads are kept.
+  // The rows of a head. Each column of a head needs all its rows, and a thread reads the columns
+  // one after the other. So the rows of the last heads are kept.
   std::shared_ptr<const Numbers> head(int64_t at) const {
     {
       const std::lock_guard lock(mutex_);

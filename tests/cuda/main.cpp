@@ -16,8 +16,8 @@
 #include "tests/cuda/kernels/switches.h"
 
 int main(int argc, char** argv) {
-  // Two ranks may share one GPU here. To load a kernel, CUDA may wait for kernels that run; one
-  // rank would then wait for the other's, which waits for it.
+  // Two ranks may share one GPU here. To load a kernel, CUDA may wait until running kernels end. A
+  // rank that loads one would then wait for the other rank's kernel, which waits for this rank.
   setenv("CUDA_MODULE_LOADING", "EAGER", 0);
   const skald::cuda::Devices found = skald::cuda::list_devices();
   if (found.devices.empty()) {

@@ -103,8 +103,8 @@ TEST_CASE("root installs by apt, and a refusal says the command") {
 
 // ---- sudo ----
 
-// Lines that need g++, by a user who is not root and has scripts/deps and a sudo that asks for a
-// password.
+// Returns a script that needs g++. Its user is not root, and has scripts/deps and a sudo that asks
+// for a password.
 std::string put_sudo(const Shell& shell) {
   shell.stand_in("dpkg-query", "exit 1");
   shell.stand_in("sudo", "echo \"$*\" >>'" + (shell.root() / "sudo.log").string() +

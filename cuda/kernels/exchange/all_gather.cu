@@ -1,5 +1,6 @@
-// all_gather, all_gather_few: the two ways of all_reduce.cu, but what arrives is stored instead of
-// added. Floor: rows * own columns * 4 bytes / the links' rate, and as much again to memory.
+// all_gather, all_gather_few: they send as all_reduce.cu does, but store the numbers that arrive
+// instead of adding them. Floor: rows * own columns * 4 bytes at the links' rate, and the same
+// bytes again at the memory's.
 #include "cuda/kernels/exchange/all_gather.h"
 
 #include <algorithm>

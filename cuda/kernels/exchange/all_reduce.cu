@@ -1,8 +1,8 @@
-// all_reduce: each block sends its numbers to all other ranks, then a flag, waits for their flags,
-// and adds. all_reduce_few: each thread sends two numbers, each with a flag in the same 8 bytes,
-// which arrive together; so no thread waits for another of its rank. Twice the bytes, but one trip
-// instead of two. Floor: a write to another GPU, about 1 us, or (ranks - 1) * bytes / the links'
-// rate.
+// all_reduce: each block sends its numbers to all other ranks, then a flag. It waits for their
+// flags, and adds. all_reduce_few: each thread sends two numbers, each with a flag in the same 8
+// bytes. These arrive together, so no thread waits for another thread of its rank. This takes twice
+// the bytes, but one trip instead of two. Floor: the larger of a write to another GPU, about 1 us,
+// and (ranks - 1) * bytes / the links' rate.
 #include "cuda/kernels/exchange/all_reduce.h"
 
 #include <cuda_fp16.h>

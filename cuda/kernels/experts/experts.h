@@ -145,9 +145,10 @@ struct ExpertsLaunch : ExpertsShape {
   // This launch's own integers, zero before and after: experts_row that sums has
   // row_sum_tickets(outs) of them, gemv_q_experts_sm90 one.
   unsigned* tickets;
-  // For gemv_q_experts_sm90. signal, wait: GemvQPart's. route: of gate and up, which then read
-  // route->x and do what launch_route() would, but for route->out. sent: RouterPart's, of gate and
-  // up with `route` and of down after them.
+  // For gemv_q_experts_sm90. signal, wait: as in GemvQPart. route: not null if the product of gate
+  // and up also chooses the experts. It then reads route->x and does what launch_route() would,
+  // except for route->out. sent: as in RouterPart, for gate and up with `route`, and for the
+  // product of down that follows.
   unsigned *signal, *wait;
   const RouteLaunch* route;
   uint32_t* sent;

@@ -71,8 +71,8 @@ struct RowGroups {
   }
 };
 
-// A lane's one result of a group (8 weight rows, or 4 gated pairs). begin() loads the bias and the
-// old value of the output, long before write() needs them.
+// The one result that a lane has in a group (8 weight rows, or 4 gated pairs). begin() loads the
+// bias and the old value of the output, long before write() needs them.
 template <class T>
 struct Finish {
   float bias[2] = {0, 0}, old = 0;

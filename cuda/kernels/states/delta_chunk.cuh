@@ -1,5 +1,5 @@
-// What the two kernels of chunks share: the factors of a chunk, and bf16 numbers whose sum is a
-// float. delta_chunks.cu has the equations.
+// Code that both kernels of chunks use: the factors of a chunk, and floats as the sum of two bf16
+// numbers. delta_chunks.cu has the equations.
 #pragma once
 
 #include "cuda/kernels/device/mma.cuh"
@@ -10,7 +10,7 @@ namespace skald::cuda {
 // The factors of one chunk and head. A matrix [16, 16] lies as a product's right factor: lane l = 4
 // g + c has rows g and g + 8, of each columns 2c, 2c + 1, 2c + 8 and 2c + 9.
 struct ChunkFactors {
-  uint4 learned[2][32];         // M: of each number the bf16 next to it, then what is left
+  uint4 learned[2][32];         // M: the bf16 nearest to each number, then the remainders
   uint4 read[2][32];            // W
   float kept[kDeltaChunkRows];  // G
 };

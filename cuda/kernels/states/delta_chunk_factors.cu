@@ -15,8 +15,8 @@ constexpr int kWarps = 4, kThreads = kWarps * 32;
 constexpr int kStride = 24;  // floats: 16, and padding so that no bank is used twice
 
 struct FactorRows {
-  // First r, then M; the rows of the triangular equations, then W; r times the products of queries
-  // and keys.
+  // decays: r, later M. rows: the matrix of the triangular equations, later W. read: r times the
+  // products of queries and keys. (delta_chunks.cu explains the letters.)
   __align__(16) float decays[kRows][kStride], rows[kRows][kStride], read[kRows][kStride];
   float kept[kRows], corrected[kRows];
 };
@@ -52,7 +52,7 @@ __device__ Dots dots_of(const Bf16* query, const Bf16* key, int64_t stride, int 
   return dots;
 }
 
-// M and W of a chunk out of `dots`, and of `m.kept` and `m.corrected`. Lanes l and l + 16 compute
+// Computes M and W of a chunk from `dots`, `m.kept` and `m.corrected`. Lanes l and l + 16 compute
 // the same column.
 __device__ void solve(const Dots& dots, FactorRows& m, ChunkFactors& to, int lane) {
   const int g = lane / 4, c = lane % 4, column = lane % kRows;
@@ -122,8 +122,8 @@ __device__ void solve(const Dots& dots, FactorRows& m, ChunkFactors& to, int lan
 
 #endif
 
-// A warp has one head, and the chunks that begin in 16 rows of the step: one, unless sequences are
-// short.
+// A warp computes one head of the chunks that begin in 16 rows of the step. That is one chunk,
+// unless sequences are short.
 template <int kKeys>
 __global__ void __launch_bounds__(kThreads) delta_chunk_factors(DeltaLaunch a) {
 #if SKALD_HAS_MMA

@@ -1,5 +1,5 @@
-// Quantized matrices in the layout of tiles/layout.h: packed from rows of blocks, and read a row at
-// a time as an embedding. Any GPU from sm_75 on.
+// Kernels for quantized matrices in the layout of tiles/layout.h. One packs a matrix from rows of
+// blocks into tiles; the other reads rows of it as an embedding. Any GPU from sm_75 on.
 #pragma once
 
 #include "cuda/gpu/stream.h"

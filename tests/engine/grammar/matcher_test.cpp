@@ -124,8 +124,8 @@ TEST_CASE("a mask of all texts but some has exactly the tokens that the matcher 
   CHECK(steps > 200);
 }
 
-// Tokens 1 and 2 have no text. Token 3 may come by its name and by its text.
-// Enough tokens that a walk skips parts of the trie whose characters all lead the usual way.
+// The vocabulary is large enough for the walk over the trie to skip parts whose characters all lead
+// to the same state.
 TEST_CASE("masks over a large trie are right where some characters lead elsewhere") {
   const char* const letters[] = {"a", "b", "1", " ", "-", "é", "ы", "日", "\u00A0", "\u2003", "😀"};
   std::vector<std::string> tokens;
@@ -158,6 +158,7 @@ TEST_CASE("masks over a large trie are right where some characters lead elsewher
   }
 }
 
+// Tokens 1 and 2 have no text. The grammar allows token 3 by its name and by its text.
 TEST_CASE("a grammar may name tokens, and all tokens but one") {
   const Rules rules = parse_gbnf("root ::= <open> !<[2]>{1,3} <[2]> (\"ab\" | <ab>)+ \"b\"?", "g");
   REQUIRE(rules.tokens().size() == 4);

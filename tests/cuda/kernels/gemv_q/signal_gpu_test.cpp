@@ -1,5 +1,6 @@
-// A product of one quantized row that delays its fetching for the one ahead (GemvQPart::signal)
-// gives the bits that it gives without delay, and leaves the counter at zero for the next two.
+// A quantized product of one row may delay its loads, so that the product before it gets the memory
+// bandwidth (GemvQPart::signal). It gives the same bits with and without the delay, and sets the
+// counter back to zero for the next two products.
 #include <vector>
 
 #include "cuda/gpu/check.h"
@@ -15,7 +16,7 @@ namespace {
 
 using cuda::DeviceMemory;
 
-// Never: the second waits for a count that the first does not make
+// Never: the second product has a counter to wait for, but the first does not add to it.
 enum class Delay { No, Yes, Never };
 
 template <class T>
