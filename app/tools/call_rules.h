@@ -1,5 +1,5 @@
-// The grammar of an answer that calls tools, in the format of a model: what the format writes, with
-// the schemas of the arguments (app/schema) between.
+// The grammar of an answer that calls tools, in the format of a model: the format's marks, and
+// between them the arguments, which follow their schemas (app/schema).
 #pragma once
 
 #include <string_view>

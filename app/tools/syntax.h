@@ -16,8 +16,8 @@ namespace skald {
 
 class ToolSyntax {
  public:
-  // Has a format only where tool_format() knows the template, and the tokenizer has gpt-oss' tokens
-  // where the template is gpt-oss'.
+  // format() is nullptr if tool_format() does not know the template, or if the template is gpt-oss'
+  // and the tokenizer lacks the tokens of gpt-oss' channels.
   ToolSyntax(const Tokenizer& tokenizer, std::string_view chat_template);
 
   const ToolFormat* format() const { return format_; }

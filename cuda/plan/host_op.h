@@ -50,7 +50,8 @@ HostPart host_part(const FusedProgram& fused, const Placement& placement, const 
 // With more rows than this, the CPU computes for longer than it reads weights: 8 rows took longer
 // with the CPU than without.
 inline constexpr int kMostHostRows = 4;
-// Of experts each row reads others, so the CPU computes a part of them for more rows.
+// The limit for matrices of experts, which the CPU shares with the GPU. It is higher because each
+// row reads other experts, so more rows also read more weights.
 inline constexpr int kMostSharedRows = 16;
 
 }  // namespace skald::cuda

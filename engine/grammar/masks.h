@@ -42,8 +42,8 @@ class Masks {
   // Stacks::step().
   std::span<const uint64_t> mask(SetId set);
 
-  // The bytes that must come after `set`, up to `most` of them: no other byte is possible, and the
-  // text may not end before.
+  // The bytes that must come after `set`, up to `most` of them. At each of them no other byte is
+  // possible, and the text may not end.
   std::string forced_text(SetId set, size_t most);
 
   std::mutex& mutex() { return mutex_; }

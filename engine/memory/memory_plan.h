@@ -88,11 +88,12 @@ struct MemoryPlan {
   // Bytes of the host's weights that a step of so many rows reads, if rows choose experts equally
   // often, each by itself.
   int64_t step_bytes(int64_t step_rows) const;
-  // The most tokens per second that the link and the CPU allow in steps of so many rows: 1 is the
-  // decode of one text, n that of n texts together, `rows` a prompt. 0: not known, or the device
-  // has all weights.
+  // The most tokens per second that the link and the CPU allow in steps of `step_rows` rows. 1 is
+  // the decode of one sequence, n the decode of n sequences together, `rows` a prompt. 0: not
+  // known, or the device has all weights.
   double most_tokens(int64_t step_rows = 1) const;
-  // The same for a prompt of so many tokens, in steps of `rows` and a rest.
+  // The same for a prompt of `tokens` tokens, in steps of `rows` rows; the last step may have
+  // fewer.
   double most_prompt_tokens(int64_t tokens) const;
   bool fits_host() const { return host_available == 0 || host() <= host_available; }
   bool fits() const { return needed() - mapped() <= available && fits_host(); }

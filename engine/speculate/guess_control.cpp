@@ -7,14 +7,15 @@ namespace skald {
 namespace {
 
 constexpr double kLeastGain = 1.03;
-constexpr double kFirstRight = 0.7;  // as likely a guess is taken to be right at first
-// A row more is taken to cost this much, until steps of as many rows are measured.
+constexpr double kFirstRight = 0.7;  // a guess's assumed probability before any was checked
+// An assumption until steps of a number of rows are measured: each further row makes a step longer
+// by this share.
 constexpr double kRowCost = 0.04;
 constexpr double kNewShare = 0.1;  // of a new measurement in a mean
 // Guesses that do not pay are seldom made, so the time of the last ones counts much.
 constexpr double kNewGuessShare = 0.5;
-// Guesses that do not pay are tried after so many steps. The wait doubles, since a try may be dear:
-// a draft model has to take in the text first.
+// Guesses that do not pay are tried again after this many steps. The wait doubles after each try,
+// since a try may take long: a draft model must first compute the tokens since the last one.
 constexpr int kLeastWait = 48, kMostWait = 8 * kLeastWait, kTriedGuesses = 2;
 
 void mean(double& value, double measured) { value += kNewShare * (measured - value); }
@@ -26,8 +27,8 @@ GuessControl::GuessControl(int kinds, int most)
       kinds_(static_cast<size_t>(kinds), Kind{kFirstRight, {}, 0, kLeastWait}),
       steps_(static_cast<size_t>(most) + 2) {}
 
-// By the nearest number of rows below whose time is believed, and the cost of the rows more. The
-// time of one row is always used, since there is nothing below.
+// The time of the nearest smaller number of rows that is believed, plus the cost of the further
+// rows. The time of one row is always used, since no number is smaller.
 double GuessControl::seconds_of(int rows) const {
   int known = rows;
   while (known > 1 && !steps_[static_cast<size_t>(known)].believed()) --known;

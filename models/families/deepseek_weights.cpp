@@ -42,7 +42,7 @@ class HeadColumns final : public RowReader {
   using Numbers = std::vector<float>;
 
   // The rows of a head. Each column of a head needs all its rows, and a thread reads the columns
-  // one after the other. So the rows of the last heads are kept.
+  // one after the other. So a head's rows are kept until its last column is read.
   std::shared_ptr<const Numbers> head(int64_t at) const {
     {
       const std::lock_guard lock(mutex_);

@@ -1,7 +1,7 @@
 // Packs rows of blocks into tiles, and reads embeddings from tiles. pack_tiles: a thread makes one
 // word (8 codes or a few scales) with the same functions as the host (tile_pack.h). It reads and
 // writes each byte once, far faster than the link delivers the weights. embed_q: a thread makes one
-// number; several numbers of a thread would follow one another.
+// number. If it made several, it would make them one after the other, which takes longer.
 #include "cuda/kernels/tiles/tiles.h"
 
 #include "cuda/kernels/device/launch.cuh"
