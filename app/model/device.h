@@ -76,8 +76,8 @@ std::vector<std::unique_ptr<Executor>> make_executors(const Model& model, const 
 // Bytes per second that the device reads from its memory; of several GPUs, all together. `threads`
 // counts for the CPU; 0: all.
 double measure_read_bandwidth(const Device& device, int threads);
-// The same beside an executor, for numbers about it; 0: its weights are so few that the number
-// would say nothing, or there is too little memory to measure.
+// The same while an executor holds its memory, for reports about this executor. 0: its weights are
+// so few that the number would say nothing, or there is too little memory to measure.
 double measured_bandwidth(const Device& device, const Executor& executor, int threads);
 
 }  // namespace skald

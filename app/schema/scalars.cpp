@@ -25,8 +25,8 @@ std::optional<CharDfa> multiples(const NumberBound& step) {
   if (digits.size() > 6) return std::nullopt;
   const uint64_t by = std::stoull(digits);
   if (by * (places + 2) > kMostSteps) return std::nullopt;
-  // State 0: the begin. Then, for each remainder of the digits so far, one state within the whole
-  // part and one for each number of digits after the point.
+  // State 0 is the beginning of the text. Then, for each remainder of the digits so far by `by`,
+  // one state within the whole part, and one for each number of digits after the point.
   std::vector<CharDfa::State> states(1 + by * (places + 2));
   const auto whole = [&](uint64_t rest) { return static_cast<uint32_t>(1 + rest); };
   const auto after = [&](uint64_t place, uint64_t rest) {

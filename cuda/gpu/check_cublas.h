@@ -16,8 +16,8 @@ namespace skald::cuda {
 // is missing.
 inline int64_t free_memory() {
   size_t free = 0, total = 0;
-  const bool told = cudaMemGetInfo(&free, &total) == cudaSuccess;
-  return told ? static_cast<int64_t>(free) : std::numeric_limits<int64_t>::max();
+  const bool succeeded = cudaMemGetInfo(&free, &total) == cudaSuccess;
+  return succeeded ? static_cast<int64_t>(free) : std::numeric_limits<int64_t>::max();
 }
 
 inline void check_cublas(cublasStatus_t status, const char* what) {

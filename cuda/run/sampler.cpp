@@ -183,7 +183,7 @@ void DeviceSampler::set(std::span<const PickRequest> requests, std::span<const N
     if (!next.empty()) row.next = next[i];
   }
   send(std::ssize(requests));
-  SKALD_CUDA(cudaStreamWaitEvent(stream, sent_, 0));
+  SKALD_CUDA(cudaStreamWaitEvent(stream, settings_event_, 0));
 }
 
 // Copies the settings of the first `rows` rows to the device. Masks and adjustments are copied only
@@ -203,7 +203,7 @@ void DeviceSampler::send(int64_t rows) {
            static_cast<size_t>(settings[row].adjustments) * sizeof(TokenAdjustment));
     }
   }
-  SKALD_CUDA(cudaEventRecord(sent_, beside_));
+  SKALD_CUDA(cudaEventRecord(settings_event_, beside_));
 }
 
 SampleLaunch DeviceSampler::launch_of(float* logits, int first, int count) const {
@@ -231,14 +231,14 @@ void DeviceSampler::launch(const Rows& rows, const NextStep& next, Stream stream
   launch.tells_host = false;
   launch.next = next;
   sample(launch, rows.greedy, stream);
-  SKALD_CUDA(cudaEventRecord(picked_, stream));
-  SKALD_CUDA(cudaStreamWaitEvent(beside_, picked_, 0));
+  SKALD_CUDA(cudaEventRecord(pick_event_, stream));
+  SKALD_CUDA(cudaStreamWaitEvent(beside_, pick_event_, 0));
   launch_tell_host(launch.results, results(), rows.count, beside_);
-  SKALD_CUDA(cudaEventRecord(told_, beside_));
+  SKALD_CUDA(cudaEventRecord(results_event_, beside_));
 }
 
 void DeviceSampler::end_launch(Stream stream) const {
-  SKALD_CUDA(cudaStreamWaitEvent(stream, told_, 0));
+  SKALD_CUDA(cudaStreamWaitEvent(stream, results_event_, 0));
 }
 
 // Polls the result's status instead of the stream: kernels enqueued later may run long.

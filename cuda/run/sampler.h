@@ -94,7 +94,7 @@ class DeviceSampler {
   PinnedMemory results_;
   DeviceMemory first_results_;  // results of launch(), copied to the host later
   StreamOwner beside_;          // copies settings and results
-  EventOwner sent_, picked_, told_;
+  EventOwner settings_event_, pick_event_, results_event_;
   std::vector<int32_t> penalized_;  // scratch
   Sampler sampler_;
 };

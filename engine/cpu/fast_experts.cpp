@@ -14,7 +14,7 @@ constexpr int64_t kFloat = sizeof(float);
 
 int64_t places(const KernelOptions& options) { return options.max_rows * options.experts.used; }
 
-// A group's two best scores together.
+// The sum of a group's two best scores.
 template <class Score>
 float group_score(const ExpertsSpec& spec, int group, const Score& score) {
   const int size = spec.count / spec.groups;
@@ -31,7 +31,8 @@ float group_score(const ExpertsSpec& spec, int group, const Score& score) {
   return size > 1 ? first + second : first;
 }
 
-// Whether a group is among the best: of equal groups, the earlier ones are.
+// True if a group is one of the used_groups best. Of equal groups, the earlier one counts as
+// better.
 template <class Score>
 bool is_used(const ExpertsSpec& spec, int group, const Score& score) {
   const float own = group_score(spec, group, score);

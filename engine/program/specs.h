@@ -69,8 +69,9 @@ inline constexpr float kDeltaNormEps = 1e-6f;  // added to a key's and a query's
 // How an expert's router logit becomes its weight: a softmax over all experts, or a sigmoid.
 enum class Gating : uint8_t { Softmax, Sigmoid };
 
-// Each row goes to the `used` experts whose router logits are largest. With Sigmoid the experts are
-// chosen by their sigmoids, to which a bias may be added that the weights do not have.
+// Each row goes to the `used` experts whose router logits are largest. With Sigmoid the choice
+// goes by the sigmoids of the logits. A bias may be added to them for the choice; the experts'
+// weights are the sigmoids without the bias.
 struct ExpertsSpec {
   int count = 0;
   int used = 0;
@@ -79,9 +80,9 @@ struct ExpertsSpec {
   Gating gating = Gating::Softmax;
   float scale = 1;         // multiplies the weights in the end
   float router_scale = 1;  // multiplies the router's logits
-  // With Sigmoid, the experts stand in groups of one size, and a row's experts are of its
-  // used_groups best groups. A group is as good as its two best experts together, each by what it
-  // is chosen by.
+  // With Sigmoid, the experts stand in groups of equal size, and a row's experts come from its
+  // used_groups best groups. The score of a group is the sum of its two largest sigmoids, biases
+  // included.
   int groups = 1, used_groups = 1;
 
   bool operator==(const ExpertsSpec&) const = default;

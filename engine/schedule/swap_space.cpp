@@ -62,7 +62,7 @@ int64_t SwapSpace::bytes_used() const {
 bool SwapSpace::make_room(Slots& slots, int64_t needed) {
   const int64_t missing = needed - std::ssize(slots.free);
   if (missing <= 0) return true;
-  const int64_t most = (limits_.bytes - taken_) / slots.bytes;
+  const int64_t most = (limits_.bytes - allocated_) / slots.bytes;
   if (missing > most) return false;
   const int64_t more =
       std::min(most, std::max(missing, std::min(slots.count, kBlockBytes / slots.bytes)));
@@ -72,7 +72,7 @@ bool SwapSpace::make_room(Slots& slots, int64_t needed) {
     // The lists have room for every slot, so that a SwappedCache is freed without an error.
     slots.free.reserve(static_cast<size_t>(slots.count + more));
     blocks_.push_back(executor_.host_memory(bytes));
-    taken_ += bytes;
+    allocated_ += bytes;
     slots.count += more;
     for (int64_t i = 0; i < more; ++i) {
       slots.free.push_back(blocks_.back().get() + i * slots.bytes);

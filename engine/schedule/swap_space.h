@@ -63,8 +63,8 @@ class SwapSpace {
   // before or shorter.
   bool restore(const SwappedCache& saved, Sequence& sequence);
 
-  int64_t bytes_taken() const { return taken_; }  // of the host's memory
-  int64_t bytes_used() const;                     // by SwappedCaches
+  int64_t bytes_taken() const { return allocated_; }  // of the host's memory
+  int64_t bytes_used() const;                         // by SwappedCaches
 
  private:
   friend class SwappedCache;
@@ -85,7 +85,7 @@ class SwapSpace {
   const SecondsClock& clock_;
   SwapTimes times_;
   std::vector<std::shared_ptr<std::byte>> blocks_;
-  int64_t taken_ = 0;
+  int64_t allocated_ = 0;
   Slots pages_, states_;
 };
 

@@ -253,9 +253,9 @@ class GroupExecutor final : public Executor {
   RankExecutor& of(int rank) const { return *ranks_[static_cast<size_t>(rank)]; }
   RankExecutor& first() const { return *ranks_.front(); }
 
-  // The result of job(executor) of the first rank, once all ranks have done the job. repeats: if a
-  // rank had no memory, all do it again, as the rank may have had a reserve, which it has freed
-  // now. Each rank has one.
+  // Runs job(executor) on all ranks, and returns the first rank's result. repeats: if a rank had no
+  // memory, all ranks run the job again, at most once for each rank. A rank without memory may have
+  // freed its reserve, of which it has one.
   template <class Job>
   std::invoke_result_t<Job, RankExecutor&> on_all(const Job& job, bool repeats = true) {
     std::invoke_result_t<Job, RankExecutor&> result{};

@@ -250,8 +250,9 @@ TEST_CASE("plan --tp counts what one of several GPUs holds") {
     CAPTURE(ranks);
     const Json plan = planned(ranks, "llama-3.1-70b", "bf16");
     CHECK(plan["fits"] == true);
-    // Each GPU has the embedding, and its part of the head. Some of 16 share keys and values; of
-    // three the first has the larger part of what cannot be divided evenly.
+    // Each GPU has the embedding, and its part of the head. Of 16 GPUs, two share a head of keys
+    // and values. Of three GPUs, the first has the larger part of heads that cannot be divided
+    // evenly.
     const int shared = ranks == 16 ? 2 : 1;
     const double keys = 2.0 * kKeys * kDim * (shared - 1) / ranks;
     const double weights =

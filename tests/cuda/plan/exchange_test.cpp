@@ -18,8 +18,7 @@ TEST_CASE("a shard's sums are launches of their own, which add to the residual s
   const std::string launches = kernels(model, 1);
   CHECK(launches.find("[256]: all_reduce\n") != std::string::npos);
   CHECK(launches.find("all_gather\n") != std::string::npos);
-  // The mail that others write to is counted, and only where there are others. So are the logits
-  // before they are joined.
+  // The sizes include mail and the rank's part of the logits only where there are other ranks.
   const cuda::Sizes sizes = sizes_of(model);
   CHECK(sizes.mail > 0);
   CHECK(sizes.logits_part == sizes.logit_rows * 108 * 4);
