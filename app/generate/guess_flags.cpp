@@ -20,14 +20,36 @@ void add_most(Command& command, GuessFlags& flags) {
       .group(kChangesSpeed);
 }
 
+void add_draft(Command& command, GuessFlags& flags, const std::string& model_help) {
+  command.option("--model-draft", flags.draft, model_help)
+      .type_name("PATH")
+      .check(not_empty())
+      .group(kChangesSpeed);
+  command.suggest(
+      command
+          .option("--device-draft", flags.draft_device, "Run the draft model there [as --device]")
+          .type_name("NAME")
+          .check(not_empty())
+          .group(kChangesSpeed),
+      {"auto", "cpu", "cuda", "cuda:0", "cuda:1"});
+}
+
+Json kind_json(const SharedGuessCounts::Kind& kind) {
+  return {{"tokens", kind.guesses}, {"right", kind.right}};
+}
+
 }  // namespace
 
-void add_text_guess_flags(Command& command, GuessFlags& flags) {
-  command.option("--spec", flags.by, "Guess that a text repeats itself, and check the tokens [off]")
+void add_batch_guess_flags(Command& command, GuessFlags& flags) {
+  flags.heads = false;
+  command
+      .option("--spec", flags.by,
+              "Guess tokens by ngram, draft (-md) or both (auto) [off; -md: draft]")
       .type_name("WHAT")
-      .one_of({"off", "ngram"})
+      .one_of({"auto", "off", "ngram", "draft"})
       .group(kChangesSpeed);
   add_most(command, flags);
+  add_draft(command, flags, "Guess by this smaller model, named as for -m");
 }
 
 void add_guess_flags(Command& command, GuessFlags& flags) {
@@ -40,19 +62,7 @@ void add_guess_flags(Command& command, GuessFlags& flags) {
       .one_of({"auto", "off", "ngram", "draft", "eagle", "mtp"})
       .group(kChangesSpeed);
   add_most(command, flags);
-  command
-      .option("--model-draft", flags.draft,
-              "Guess by this smaller model, named as for -m, or by an EAGLE-3 head")
-      .type_name("PATH")
-      .check(not_empty())
-      .group(kChangesSpeed);
-  command.suggest(
-      command
-          .option("--device-draft", flags.draft_device, "Run the draft model there [as --device]")
-          .type_name("NAME")
-          .check(not_empty())
-          .group(kChangesSpeed),
-      {"auto", "cpu", "cuda", "cuda:0", "cuda:1"});
+  add_draft(command, flags, "Guess by this smaller model, named as for -m, or by an EAGLE-3 head");
 }
 
 void check_guess_flags(const GuessFlags& flags) {
@@ -73,6 +83,25 @@ Json guesses_json(const GuessCounts& counts) {
   Json json = {{"steps", counts.steps}, {"tokens", counts.guesses}, {"right", counts.right}};
   if (counts.gain > 0) json["gain"] = std::round(counts.gain * 1000) / 1000;
   return json;
+}
+
+Json guesses_json(const SharedGuessCounts& counts) {
+  Json json = guesses_json(static_cast<const GuessCounts&>(counts));
+  if (counts.ngram.guesses > 0) json["ngram"] = kind_json(counts.ngram);
+  if (counts.draft.guesses > 0) json["draft"] = kind_json(counts.draft);
+  if (counts.draft_seconds > 0) {
+    json["draft_seconds"] = std::round(counts.draft_seconds * 1000) / 1000;
+  }
+  return json;
+}
+
+std::string guesses_text(const SharedGuessCounts& counts) {
+  std::string text = guesses_text(static_cast<const GuessCounts&>(counts));
+  if (counts.ngram.guesses > 0 && counts.draft.guesses > 0) {
+    text += concat(" (ngram ", counts.ngram.right, " of ", counts.ngram.guesses, ", draft ",
+                   counts.draft.right, " of ", counts.draft.guesses, ")");
+  }
+  return text;
 }
 
 std::string guesses_text(const GuessCounts& counts) {

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "app/files/json_fwd.h"
+#include "engine/schedule/step_guesses.h"
 #include "engine/speculate/guess_control.h"
 
 namespace skald {
@@ -15,6 +16,7 @@ struct GuessFlags {
   int most = 7;              // guesses of a step
   std::string draft;         // path or name of the draft model; empty: none
   std::string draft_device;  // empty: that of the model
+  bool heads = true;         // heads may guess too
   bool check = false;        // write the text again without guesses, and compare
 
   bool by_ngram() const { return by == "ngram" || by == "auto"; }
@@ -23,18 +25,21 @@ struct GuessFlags {
     return !draft.empty() && (by.empty() || by == "draft" || by == "eagle" || by == "auto");
   }
   // The layer of the model's own files that predicts tokens.
-  bool by_mtp() const { return by == "mtp" || (by == "auto" && draft.empty()); }
+  bool by_mtp() const { return by == "mtp" || (heads && by == "auto" && draft.empty()); }
 };
 
 void add_guess_flags(Command& command, GuessFlags& flags);
-// Guesses without a draft model, of many texts at a time.
-void add_text_guess_flags(Command& command, GuessFlags& flags);
+// For many texts at a time, which no head guesses.
+void add_batch_guess_flags(Command& command, GuessFlags& flags);
 void check_guess_flags(const GuessFlags& flags);  // throws Error(Exit::Usage)
 
 // "12 steps guessed 40 tokens, of which 31 were right, about 1.4 times as fast"; empty if there
 // were none.
 std::string guesses_text(const GuessCounts& counts);
+// The same with counts of each kind.
+std::string guesses_text(const SharedGuessCounts& counts);
 Json guesses_json(const GuessCounts& counts);
+Json guesses_json(const SharedGuessCounts& counts);
 std::string times_text(double ratio);  // "1.43 times"
 
 }  // namespace skald

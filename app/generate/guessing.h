@@ -1,33 +1,15 @@
-// Carries out the flags of guess_flags.h: opens a draft model or a head, loads it beside the model
-// that it guesses for, and lets a session guess.
-//
-// A draft model that cannot guess ends no command, because it changes no text: a line on stderr
-// says why, and the command goes on without it. A path that names no model, or a broken file, is an
-// error as it is with -m.
+// Carries out the flags of guess_flags.h for a session: loads a draft model or a head beside the
+// model that it guesses for (draft_model.h), and lets the session guess.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <string>
 
-#include "app/generate/guess_flags.h"
-#include "app/model/device.h"
-#include "app/model/open.h"
+#include "app/generate/draft_model.h"
 #include "engine/schedule/session.h"
-#include "models/heads/heads.h"
 
 namespace skald {
-
-// A draft model or a head that was loaded, for reports.
-struct LoadedDraft {
-  std::string model, device;  // as RunReport has them
-  int64_t memory_bytes = 0;   // by its own memory plan
-};
-
-// Whether a model runs well enough in the memory that a draft model leaves: all of its weights that
-// lay on the device still do, and it has at least half of the context.
-bool leaves_enough(const MemoryPlan& alone, const MemoryPlan& beside);
 
 class Guessing {
  public:
@@ -47,20 +29,13 @@ class Guessing {
   const std::optional<LoadedDraft>& draft() const { return loaded_; }
 
  private:
-  void open_draft(const ModelFlags& model_flags);
-  void open_own_head();
-  std::string draft_name() const;
-  void go_on_without(const std::string& reason);
-  RunOptions draft_options(const RunOptions& options, int64_t context) const;
+  Model tapped() const;
   RunOptions beside_draft(RunOptions options, const Device& device);
   void load_draft(const RunOptions& options, const Executor& model);
 
   const GuessFlags& flags_;
   const OpenedModel& model_;
-  Model tapped_;                          // the model as it is loaded: with what the head reads
-  std::optional<OpenedModel> draft_;      // the draft model, or the head; not set: there is none
-  std::optional<OpenedHead> head_;        // set: draft_ is this head
-  std::unique_ptr<Tokenizer> tokenizer_;  // a draft model's
+  DraftModel draft_;  // or a head
   Device draft_device_;
   int64_t shared_bytes_ = 0;  // of the device that both models use; 0: each has its own
   std::unique_ptr<Executor> executor_;

@@ -35,8 +35,8 @@ Scheduler::Scheduler(Executor& executor, SchedulerLimits limits, SecondsClock cl
   limits_.rows = limits_.rows > 0 ? std::min(limits_.rows, most) : most;
   limits_.sequences = std::max<int64_t>(std::min(limits_.sequences, limits_.rows), 1);
   // A recurrent state cannot drop a wrong guess.
-  if (limits_.guesses > 0 && !executor.pages().has_states()) {
-    guesses_.emplace(limits_.guesses, std::min(most, executor.logit_rows()));
+  if (limits_.guesses.most > 0 && !executor.pages().has_states()) {
+    guesses_.emplace(limits_.guesses, std::min(most, executor.logit_rows()), clock_);
   }
 }
 
@@ -168,6 +168,7 @@ void Scheduler::preempt(ScheduledSample& sample) {
     if (part.sample == &sample) part.count = 0;
   }
   swap_out(sample);
+  StepGuesses::preempted(sample);
   sample.sequence.truncate(0);
   const auto place = std::find_if(running_.begin(), running_.end(),
                                   [&](const auto& other) { return other.get() == &sample; });
@@ -252,7 +253,10 @@ void Scheduler::add_guesses() {
   int64_t pages = executor_.pages().free_pages();
   for (const StepPicks::Rows& part : parts_)
     pages -= part.sample->sequence.missing_pages(part.count);
+  const double before = guesses_->counts().draft_seconds;
   guesses_->add(parts_, {limits_.rows, pages, executor_.context()});
+  counts_.guesses = guesses_->counts();
+  counts_.busy_seconds += counts_.guesses.draft_seconds - before;
 }
 
 // Steps without guesses need less memory.

@@ -175,7 +175,6 @@ TEST_CASE("a wrong path, a broken file or a wrong flag is an error") {
                 "--device-draft 'tpu': expected auto, cpu, cuda or cuda:N");
   check_refused(skald({"chat", model, "--chat-template", "chatml", "--spec", "draft"}), 2,
                 "--spec draft needs a draft model");
-  check_refused(skald({"batch", "-m", model, "-md", demo()}), 2, "unknown flag '-md'");
 }
 
 TEST_CASE("a chat with a draft model says the same, also after turns are taken back") {

@@ -314,7 +314,7 @@ class Pairs final : public Translation {
 };
 
 TEST_CASE("a draft model of another vocabulary guesses through a translation") {
-  DraftProposer proposer(small({.seed = 3}), kVocab, std::make_unique<Pairs>());
+  DraftProposer proposer(small({.seed = 3}), kVocab, [] { return std::make_unique<Pairs>(); });
   const Tokens text = {2, 3, 40, 41, 10, 11}, translated = {1, 20, 5};
   const Tokens own = written({.seed = 3}, translated, 5, params_of(0));
   const Tokens guesses = guesses_of(proposer, text, 5, params_of(1));  // greedy all the same
