@@ -9,7 +9,10 @@ namespace skald {
 
 BatchGuessing::BatchGuessing(const GuessFlags& flags, const ModelFlags& model_flags,
                              const BatchModel& model)
-    : flags_(flags), model_(model), draft_(flags, model_flags, model.opened) {
+    : flags_(flags),
+      model_(model),
+      text_(read_spec_text(flags, model.tokens.tokenizer.get())),
+      draft_(flags, model_flags, model.opened) {
   if (!draft_.opened()) return;
   if (model.opened.model.program().state_floats() > 0) {
     draft_.go_on_without("nothing is guessed in a batch for a model with recurrent layers");
@@ -111,6 +114,7 @@ std::vector<GuessPlan> BatchGuessing::plans(size_t executors) const {
   for (size_t i = 0; i < executors; ++i) {
     GuessPlan& plan = plans[i];
     plan.ngram = flags_.by_ngram();
+    plan.file = text_;
     plan.draft = drafts_.empty() ? nullptr : drafts_[i].get();
     plan.most = plan.ngram || plan.draft ? flags_.most : 0;
   }

@@ -11,6 +11,7 @@
 
 #include "app/batch/model.h"
 #include "app/generate/draft_model.h"
+#include "app/generate/spec_text.h"
 #include "app/jobs/limits.h"
 #include "engine/schedule/step_guesses.h"
 
@@ -18,7 +19,8 @@ namespace skald {
 
 class BatchGuessing {
  public:
-  // Opens the draft model's files. `flags` and `model`, for which it guesses, outlive this.
+  // Opens the draft model's files, and reads --spec-text. `flags` and `model`, for which it
+  // guesses, outlive this.
   BatchGuessing(const GuessFlags& flags, const ModelFlags& model_flags, const BatchModel& model);
 
   // As choose_job_limits(), with room for the draft model, whose cache gets a quarter at most of
@@ -43,6 +45,7 @@ class BatchGuessing {
 
   const GuessFlags& flags_;
   const BatchModel& model_;
+  std::shared_ptr<const NgramText> text_;
   DraftModel draft_;
   Device device_;             // the draft model's, beside the first executor
   RunOptions options_;        // the draft model's

@@ -20,6 +20,15 @@ void add_most(Command& command, GuessFlags& flags) {
       .group(kChangesSpeed);
 }
 
+void add_text(Command& command, GuessFlags& flags) {
+  command
+      .option("--spec-text", flags.text,
+              "Search this file too for what ngram guesses, as old answers")
+      .type_name("FILE")
+      .check(not_empty())
+      .group(kChangesSpeed);
+}
+
 void add_draft(Command& command, GuessFlags& flags, const std::string& model_help) {
   command.option("--model-draft", flags.draft, model_help)
       .type_name("PATH")
@@ -49,6 +58,7 @@ void add_batch_guess_flags(Command& command, GuessFlags& flags) {
       .one_of({"auto", "off", "ngram", "draft"})
       .group(kChangesSpeed);
   add_most(command, flags);
+  add_text(command, flags);
   add_draft(command, flags, "Guess by this smaller model, named as for -m");
 }
 
@@ -62,6 +72,7 @@ void add_guess_flags(Command& command, GuessFlags& flags) {
       .one_of({"auto", "off", "ngram", "draft", "eagle", "mtp"})
       .group(kChangesSpeed);
   add_most(command, flags);
+  add_text(command, flags);
   add_draft(command, flags, "Guess by this smaller model, named as for -m, or by an EAGLE-3 head");
 }
 
@@ -71,6 +82,10 @@ void check_guess_flags(const GuessFlags& flags) {
   }
   if (flags.by == "eagle" && flags.draft.empty()) {
     fail(Exit::Usage, "--spec eagle needs an EAGLE-3 head: -md FOLDER");
+  }
+  if (!flags.text.empty() && !flags.by_ngram() && flags.by != "off") {
+    fail(Exit::Usage, "--spec-text is searched by --spec ngram and auto, and not by --spec ",
+         flags.by);
   }
   if (flags.draft_device.empty()) return;
   if (flags.draft.empty()) {

@@ -16,10 +16,11 @@ struct GuessFlags {
   int most = 7;              // guesses of a step
   std::string draft;         // path or name of the draft model; empty: none
   std::string draft_device;  // empty: that of the model
+  std::string text;          // path of texts to guess from; empty: none
   bool heads = true;         // heads may guess too
   bool check = false;        // write the text again without guesses, and compare
 
-  bool by_ngram() const { return by == "ngram" || by == "auto"; }
+  bool by_ngram() const { return by == "ngram" || by == "auto" || (by.empty() && !text.empty()); }
   // A draft model that is given guesses, unless --spec says otherwise.
   bool by_draft() const {
     return !draft.empty() && (by.empty() || by == "draft" || by == "eagle" || by == "auto");

@@ -10,8 +10,12 @@
 namespace skald {
 
 Guessing::Guessing(const GuessFlags& flags, const ModelFlags& model_flags, const OpenedModel& model,
-                   bool constrained)
-    : flags_(flags), model_(model), draft_(flags, model_flags, model) {
+                   const Tokenizer& tokenizer, bool constrained)
+    : flags_(flags),
+      model_(model),
+      tokenizer_(tokenizer),
+      text_(read_spec_text(flags, &tokenizer)),
+      draft_(flags, model_flags, model) {
   if (draft_.opened() && constrained) {
     draft_.go_on_without("nothing is guessed where the text follows a schema, regex or grammar");
   }
@@ -64,14 +68,14 @@ std::unique_ptr<Executor> Guessing::load(const RunOptions& options, const Device
   return executor;
 }
 
-void Guessing::start(Session& session, const Tokenizer& tokenizer) {
+void Guessing::start(Session& session) {
   Proposers proposers;
-  if (flags_.by_ngram()) proposers.push_back(std::make_unique<NgramProposer>());
+  if (flags_.by_ngram()) proposers.push_back(std::make_unique<NgramProposer>(std::move(text_)));
   if (executor_ && draft_.head()) {
     proposers.push_back(std::make_unique<HeadProposer>(std::move(executor_), draft_.head()->kind));
   } else if (executor_) {
     proposers.push_back(std::make_unique<DraftProposer>(
-        std::move(executor_), model_.model.config.vocab, draft_.translations(tokenizer)));
+        std::move(executor_), model_.model.config.vocab, draft_.translations(tokenizer_)));
   }
   if (proposers.empty()) return;
   session.guess(std::make_unique<Guesser>(std::move(proposers), flags_.most));

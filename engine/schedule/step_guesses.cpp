@@ -70,7 +70,7 @@ void StepGuesses::offer(StepPicks::Rows& part, const Room& room) {
       static_cast<int>(std::min({int64_t{plan_.most}, left, room.context - 1 - sample.length()}));
   if (most <= 0) return;
   if (!sample.guesses) {
-    sample.guesses = std::make_shared<GuessedSample>();
+    sample.guesses = std::make_shared<GuessedSample>(plan_.file);
     sample.guesses->draft_right = draft_right_;
   }
   GuessedSample& guesses = *sample.guesses;

@@ -21,8 +21,9 @@ namespace skald {
 
 // Which guesses a scheduler makes.
 struct GuessPlan {
-  int most = 0;                 // of a sample and step; 0: none
-  bool ngram = true;            // from what a text repeats
+  int most = 0;                                     // of a sample and step; 0: none
+  bool ngram = true;                                // from what a text repeats
+  std::shared_ptr<const NgramText> file = nullptr;  // that is searched too, with `ngram`
   DraftTexts* draft = nullptr;  // outlives the scheduler and its samples; nullptr: none
 };
 
@@ -42,7 +43,9 @@ struct SharedGuessCounts : GuessCounts {
 struct GuessedSample {
   static constexpr double kFirstRight = 0.7;  // as likely a guess is taken to be right at first
 
-  GuessedSample() { right.assign(static_cast<size_t>(proposer.kinds()), kFirstRight); }
+  explicit GuessedSample(std::shared_ptr<const NgramText> file) : proposer(std::move(file)) {
+    right.assign(static_cast<size_t>(proposer.kinds()), kFirstRight);
+  }
 
   NgramProposer proposer;
   std::vector<double> right;  // by kind of the proposer: how likely the next guess is right

@@ -113,6 +113,25 @@ void check_batch_goes_on(const std::string& model, const Arguments& more, const 
   CHECK(has(outcome.err, says));
 }
 
+TEST_CASE("a batch guesses from a file of texts, and its results stay the same") {
+  BatchFiles plain(stories()), guessed(stories());
+  plain.model = guessed.model = demo_model();
+  const Arguments same{"--ignore-eos", "--max-seqs", "3", "--device", "cpu"};
+  REQUIRE(plain.run(same).code == 0);
+  std::string texts;  // old answers
+  for (const Json& line : plain.results()) {
+    if (!line["response"].is_object()) continue;
+    texts += line["response"]["body"]["choices"][0]["text"].get<std::string>() + "\n";
+  }
+  Arguments with = same;
+  with.insert(with.end(), {"--spec-text", guessed.folder.write("old.txt", texts).string()});
+  const Outcome outcome = guessed.run(reported(guessed, with));
+  CAPTURE(outcome.err);
+  REQUIRE(outcome.code == 0);
+  CHECK(guessed.text() == plain.text());
+  CHECK(counts_of(guessed).at("guesses")["ngram"]["right"].get<int>() > 0);
+}
+
 TEST_CASE("a batch goes on without a draft model that cannot guess, and a line says why") {
   const TempFolder temp;
   const std::string recurrent = temp.write("recurrent.gguf", RecurrentGguf().file()).string();
@@ -131,6 +150,8 @@ TEST_CASE("a batch names what is wrong with the flags of a draft model") {
   };
   refused({"--spec", "draft"}, 2, "--spec draft needs a draft model");
   refused({"--device-draft", "cpu"}, 2, "needs a draft model");
+  refused({"--spec-text", "no/such/file"}, 2, "no/such/file");
+  refused({"--spec-text", small_gguf()}, 2, "is NUL");
   refused({"-md", "no/such/model"}, 3, "no/such/model");
   refused({"-md", demo_model(), "--spec", "mtp"}, 2, "--spec");
 }
