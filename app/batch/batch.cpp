@@ -153,7 +153,7 @@ int compute(const Setup& s) {
               .text = flags.text,
               .in_order = !flags.unordered,
               .lines = count_lines(flags, s.reader.size())});
-  const Executors executors = make_executors(s.model.opened.model, s.limits.run, s.devices);
+  const Executors executors = make_executors(s.guessing.tapped(), s.limits.run, s.devices);
   s.guessing.load(executors, s.devices);
   job.begin(run_json(flags, s.limits, executors, s.guessing));
   const BatchRun run{

@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "engine/base/error.h"
+#include "engine/speculate/draft_texts.h"
+#include "engine/speculate/head_texts.h"
 
 namespace skald {
 
@@ -16,7 +18,7 @@ BatchGuessing::BatchGuessing(const GuessFlags& flags, const ModelFlags& model_fl
   if (!draft_.opened()) return;
   if (model.opened.model.program().state_floats() > 0) {
     draft_.go_on_without("nothing is guessed in a batch for a model with recurrent layers");
-  } else if (!model.tokens.tokenizer || !draft_.has_tokenizer()) {
+  } else if (!draft_.head() && (!model.tokens.tokenizer || !draft_.has_tokenizer())) {
     draft_.go_on_without("one of the models has no tokenizer, so their tokens cannot be compared");
   }
 }
@@ -60,8 +62,7 @@ JobLimits BatchGuessing::beside_draft(const JobLimits& alone, const RunOptions& 
     bounded.memory = {.bytes = alone.plan.available - bytes};
     bounded.context = alone.run.context;
     try {
-      JobLimits beside =
-          choose_job_limits(model_.opened.model, bounded, alone.run.sequences, device);
+      JobLimits beside = choose_job_limits(tapped(), bounded, alone.run.sequences, device);
       if (leaves_enough(alone.plan, beside.plan) && beside.run.context == alone.run.context &&
           2 * beside.run.cache_tokens >= alone.run.cache_tokens) {
         shared_bytes_ = alone.plan.available;
@@ -78,7 +79,7 @@ JobLimits BatchGuessing::beside_draft(const JobLimits& alone, const RunOptions& 
 
 JobLimits BatchGuessing::choose_limits(const RunOptions& asked, int sequences,
                                        const std::vector<Device>& on) {
-  JobLimits limits = choose_job_limits(model_.opened.model, asked, sequences, on.front());
+  JobLimits limits = choose_job_limits(tapped(), asked, sequences, on.front());
   if (draft_.opened() && on.size() > 1 && !flags_.draft_device.empty()) {
     fail(Exit::Usage,
          "--device-draft names one device, and --devices several; without it, each of them has a "
@@ -91,7 +92,7 @@ JobLimits BatchGuessing::choose_limits(const RunOptions& asked, int sequences,
 void BatchGuessing::load(std::span<const std::unique_ptr<Executor>> executors,
                          const std::vector<Device>& on) {
   draft_.attempt([&] {
-    std::vector<std::unique_ptr<DraftTexts>> drafts;
+    std::vector<std::unique_ptr<TextsProposer>> drafts;
     for (size_t i = 0; i < executors.size(); ++i) {
       RunOptions options = options_;
       if (shared_bytes_ > 0) {
@@ -100,9 +101,13 @@ void BatchGuessing::load(std::span<const std::unique_ptr<Executor>> executors,
       const Device device = i == 0 ? device_ : draft_.device(on[i], options_);
       auto executor = make_executor(draft_.model(), options, device);
       loaded_ = {draft_.path(), executor->description(), executor->plan().needed()};
-      drafts.push_back(std::make_unique<DraftTexts>(std::move(executor),
-                                                    model_.opened.model.config.vocab,
-                                                    draft_.translations(*model_.tokens.tokenizer)));
+      if (draft_.head()) {
+        drafts.push_back(std::make_unique<HeadTexts>(std::move(executor), draft_.head()->kind));
+      } else {
+        drafts.push_back(
+            std::make_unique<DraftTexts>(std::move(executor), model_.opened.model.config.vocab,
+                                         draft_.translations(*model_.tokens.tokenizer)));
+      }
     }
     drafts_ = std::move(drafts);
   });

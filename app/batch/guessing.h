@@ -1,5 +1,5 @@
-// Carries out the flags of guess_flags.h for a batch: leaves room for a draft model beside the
-// model, and loads one on each device, which guesses for all texts of a step together
+// Carries out the flags of guess_flags.h for a batch: leaves room for a draft model or a head
+// beside the model, and loads one on each device, which guesses for all texts of a step together
 // (engine/schedule/step_guesses.h).
 #pragma once
 
@@ -28,6 +28,9 @@ class BatchGuessing {
   // it.
   JobLimits choose_limits(const RunOptions& asked, int sequences, const std::vector<Device>& on);
 
+  // The model as it is loaded: with what the head reads.
+  Model tapped() const { return draft_.tapped(model_.opened.model); }
+
   // Loads a draft model beside each executor, which were made by choose_limits().
   void load(std::span<const std::unique_ptr<Executor>> executors, const std::vector<Device>& on);
 
@@ -50,7 +53,7 @@ class BatchGuessing {
   Device device_;             // the draft model's, beside the first executor
   RunOptions options_;        // the draft model's
   int64_t shared_bytes_ = 0;  // of the device that both models use; 0: each has its own
-  std::vector<std::unique_ptr<DraftTexts>> drafts_;  // of each executor
+  std::vector<std::unique_ptr<TextsProposer>> drafts_;  // of each executor
   std::optional<LoadedDraft> loaded_;
 };
 

@@ -48,11 +48,6 @@ void DraftModel::open(const ModelFlags& model_flags) {
   const std::filesystem::path path =
       find_model({.model = flags_.draft, .offline = model_flags.offline});
   if (is_eagle3(path)) {
-    if (!flags_.heads) {
-      fail(Exit::Usage, printable(path.string()),
-           ": is an EAGLE-3 head, which guesses for run and chat alone; a batch takes a draft "
-           "model");
-    }
     head_ = open_eagle3(path, model_);
     opened_ = head_->opened;
     return;
@@ -85,6 +80,11 @@ void DraftModel::open_own_head() {
 std::string DraftModel::name() const {
   if (!head_) return "the draft model";
   return head_->taps.empty() ? "the layer that predicts tokens" : "the EAGLE-3 head";
+}
+
+Model DraftModel::tapped(Model model) const {
+  if (head_) model.taps = head_->taps;
+  return model;
 }
 
 void DraftModel::go_on_without(const std::string& reason) {

@@ -48,6 +48,9 @@ class DraftModel {
   bool has_tokenizer() const { return tokenizer_ != nullptr; }
   const std::optional<OpenedHead>& head() const { return head_; }  // set: it is this head
 
+  // The model for which it guesses, with what the head reads.
+  Model tapped(Model model) const;
+
   void go_on_without(const std::string& reason);
   // For want of room beside the model, which runs on `device`.
   void go_on_without_room(const Device& device, int64_t bytes);

@@ -50,16 +50,15 @@ Json kind_json(const SharedGuessCounts::Kind& kind) {
 }  // namespace
 
 void add_batch_guess_flags(Command& command, GuessFlags& flags) {
-  flags.heads = false;
   command
       .option("--spec", flags.by,
-              "Guess tokens by ngram, draft (-md) or both (auto) [off; -md: draft]")
+              "Guess tokens, as skald run does; auto: all [off; with -md: draft]")
       .type_name("WHAT")
-      .one_of({"auto", "off", "ngram", "draft"})
+      .one_of({"auto", "off", "ngram", "draft", "eagle", "mtp"})
       .group(kChangesSpeed);
   add_most(command, flags);
   add_text(command, flags);
-  add_draft(command, flags, "Guess by this smaller model, named as for -m");
+  add_draft(command, flags, "Guess by this smaller model, or EAGLE-3 head");
 }
 
 void add_guess_flags(Command& command, GuessFlags& flags) {

@@ -17,7 +17,6 @@ struct GuessFlags {
   std::string draft;         // path or name of the draft model; empty: none
   std::string draft_device;  // empty: that of the model
   std::string text;          // path of texts to guess from; empty: none
-  bool heads = true;         // heads may guess too
   bool check = false;        // write the text again without guesses, and compare
 
   bool by_ngram() const { return by == "ngram" || by == "auto" || (by.empty() && !text.empty()); }
@@ -26,11 +25,11 @@ struct GuessFlags {
     return !draft.empty() && (by.empty() || by == "draft" || by == "eagle" || by == "auto");
   }
   // The layer of the model's own files that predicts tokens.
-  bool by_mtp() const { return by == "mtp" || (heads && by == "auto" && draft.empty()); }
+  bool by_mtp() const { return by == "mtp" || (by == "auto" && draft.empty()); }
 };
 
 void add_guess_flags(Command& command, GuessFlags& flags);
-// For many texts at a time, which no head guesses.
+// For many texts at a time.
 void add_batch_guess_flags(Command& command, GuessFlags& flags);
 void check_guess_flags(const GuessFlags& flags);  // throws Error(Exit::Usage)
 

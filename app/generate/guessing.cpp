@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine/speculate/draft.h"
-#include "engine/speculate/head.h"
 #include "engine/speculate/ngram.h"
+#include "engine/speculate/one_text.h"
 
 namespace skald {
 
@@ -19,13 +18,6 @@ Guessing::Guessing(const GuessFlags& flags, const ModelFlags& model_flags, const
   if (draft_.opened() && constrained) {
     draft_.go_on_without("nothing is guessed where the text follows a schema, regex or grammar");
   }
-}
-
-// The model as it is loaded: with what the head reads.
-Model Guessing::tapped() const {
-  Model model = model_.model;
-  if (draft_.head()) model.taps = draft_.head()->taps;
-  return model;
 }
 
 // The model's options with a bound on its memory, so that the draft model has room beside it.

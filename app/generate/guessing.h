@@ -29,7 +29,7 @@ class Guessing {
   const std::optional<LoadedDraft>& draft() const { return loaded_; }
 
  private:
-  Model tapped() const;
+  Model tapped() const { return draft_.tapped(model_.model); }
   RunOptions beside_draft(RunOptions options, const Device& device);
   void load_draft(const RunOptions& options, const Executor& model);
 

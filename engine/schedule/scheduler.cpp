@@ -87,7 +87,9 @@ void Scheduler::compute() {
   const double busy = counts_.busy_seconds;
   if (!run()) return;
   remember_prefixes();
-  const std::span<StepPick> picks = pick();
+  const std::optional<std::span<StepPick>> picked = pick();
+  if (!picked) return;
+  const std::span<StepPick> picks = *picked;
   int64_t rows = 0, of_prompts = 0;
   for (const StepPicks::Rows& part : parts_) {
     rows += part.count;
@@ -96,8 +98,10 @@ void Scheduler::compute() {
   swap_.times().ran(rows, of_prompts, counts_.busy_seconds - busy);
   if (!picks.empty()) swap_.times().finished(0);
   for (StepPick& pick : picks) deliver(pick);
-  if (guesses_ && !picks.empty()) {
-    guesses_->checked(parts_, counts_.busy_seconds - busy);
+  const double step_seconds = counts_.busy_seconds - busy;
+  if (guesses_) {
+    show_rows();
+    if (!picks.empty()) guesses_->checked(parts_, step_seconds);
     counts_.guesses = guesses_->counts();
   }
   // A prompt that is only scored or pooled ends without a new token.
@@ -237,7 +241,8 @@ bool Scheduler::run() {
   }
 }
 
-std::span<StepPick> Scheduler::pick() {
+// Nothing: the device ran out of memory, and the step was taken back.
+std::optional<std::span<StepPick>> Scheduler::pick() {
   const Stopwatch stopwatch(clock_, counts_.busy_seconds);
   try {
     pool_rows(executor_, parts_);
@@ -245,7 +250,7 @@ std::span<StepPick> Scheduler::pick() {
   } catch (const Error& error) {
     if (error.code() != Exit::Memory) throw;
     out_of_memory(error.what());
-    return {};
+    return std::nullopt;
   }
 }
 
@@ -257,6 +262,12 @@ void Scheduler::add_guesses() {
   guesses_->add(parts_, {limits_.rows, pages, executor_.context()});
   counts_.guesses = guesses_->counts();
   counts_.busy_seconds += counts_.guesses.draft_seconds - before;
+}
+
+void Scheduler::show_rows() {
+  const double before = guesses_->counts().draft_seconds;
+  guesses_->show(parts_, executor_);
+  counts_.busy_seconds += guesses_->counts().draft_seconds - before;
 }
 
 // Steps without guesses need less memory.

@@ -79,8 +79,9 @@ class Scheduler {
   void bring_back(ScheduledSample& sample);
   void compute();
   bool run();
-  std::span<StepPick> pick();
+  std::optional<std::span<StepPick>> pick();
   void add_guesses();
+  void show_rows();
   void out_of_memory(const std::string& problem);
   void take_back_step();
   void lower_load(const std::string& problem);

@@ -59,6 +59,15 @@ double StepGuesses::steps_left(const ScheduledSample& sample) const {
   return static_cast<double>(std::clamp<int64_t>(likely, std::min(kLeastLeft, most), most));
 }
 
+GuessedSample& StepGuesses::guessed(ScheduledSample& sample) const {
+  if (!sample.guesses) {
+    sample.guesses = std::make_shared<GuessedSample>(plan_.file);
+    sample.guesses->draft_right = draft_right_;
+  }
+  if (plan_.draft && !sample.guesses->draft) sample.guesses->draft = plan_.draft->new_text();
+  return *sample.guesses;
+}
+
 // Lists what the sample could get.
 void StepGuesses::offer(StepPicks::Rows& part, const Room& room) {
   ScheduledSample& sample = *part.sample;
@@ -69,11 +78,7 @@ void StepGuesses::offer(StepPicks::Rows& part, const Room& room) {
   const int most =
       static_cast<int>(std::min({int64_t{plan_.most}, left, room.context - 1 - sample.length()}));
   if (most <= 0) return;
-  if (!sample.guesses) {
-    sample.guesses = std::make_shared<GuessedSample>(plan_.file);
-    sample.guesses->draft_right = draft_right_;
-  }
-  GuessedSample& guesses = *sample.guesses;
+  GuessedSample& guesses = guessed(sample);
   const auto list = [&](int count, bool drafted, double seconds) {
     if (count == 0) return;
     offered_.push_back({&part, drafted});
@@ -85,7 +90,6 @@ void StepGuesses::offer(StepPicks::Rows& part, const Room& room) {
     list(repeated.count, false, 0);
   }
   if (!plan_.draft) return;
-  if (!guesses.draft) guesses.draft = std::make_unique<DraftTexts::Text>(*plan_.draft);
   const int drafted = plan_.draft->offer(*guesses.draft, sample.tokens, most);
   list(drafted, true,
        plan_.draft->catch_up_seconds(*guesses.draft, sample.length()) / steps_left(sample));
@@ -139,7 +143,7 @@ void StepGuesses::ask_draft() {
     return;
   }
   counts_.draft_seconds += clock_() - begin;
-  for (const DraftTexts::Took& step : plan_.draft->took()) {
+  for (const TextsProposer::Took& step : plan_.draft->took()) {
     control_.draft_took(step.texts, step.seconds);
   }
   bool made = false;
@@ -166,6 +170,35 @@ void StepGuesses::take(StepPicks::Rows& part, std::span<const int32_t> guesses, 
   part.guesses = std::ssize(guesses);
   part.count += part.guesses;
   part.want = Want::EveryRow;
+}
+
+void StepGuesses::show(std::span<const StepPicks::Rows> parts, Executor& executor) {
+  if (!plan_.draft || !plan_.draft->features()) return;
+  const double begin = clock_();
+  int64_t rows = 0;
+  for (const StepPicks::Rows& part : parts) rows += part.count;
+  try {
+    const std::span<const float> all = executor.features(*plan_.draft->features(), 0, rows);
+    const auto cols = all.size() / static_cast<size_t>(rows);
+    shown_.clear();
+    size_t at = 0;
+    for (const StepPicks::Rows& part : parts) {
+      const auto features = all.subspan(at * cols, static_cast<size_t>(part.count) * cols);
+      at += static_cast<size_t>(part.count);
+      ScheduledSample& sample = *part.sample;
+      const Generation& generation = *sample.generation;
+      if (sample.ended || generation.max_tokens == 0 || !generation.filters.empty()) continue;
+      // Rows of wrong guesses are none of the text's.
+      const int64_t right = std::min(part.count, sample.length() - 1 - part.first);
+      if (right <= 0) continue;
+      shown_.push_back({guessed(sample).draft.get(), sample.tokens, part.first,
+                        features.first(static_cast<size_t>(right) * cols)});
+    }
+    plan_.draft->computed(shown_);
+  } catch (const Error& error) {  // no memory for the rows; the texts need none of them
+    draft_failed(error.what());
+  }
+  counts_.draft_seconds += clock_() - begin;
 }
 
 void StepGuesses::checked(std::span<const StepPicks::Rows> parts, double seconds) {

@@ -1,7 +1,7 @@
 // Guesses in a step of several samples (engine/speculate): a sample in decode gets rows for the
 // tokens that may follow its next one. They change no token. Guesses follow from what the sample's
-// own text repeats, or are those of a draft model, which guesses for all samples of a step
-// together.
+// own text repeats, or are those of a draft model or a head, which guesses for all samples of a
+// step together.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +12,10 @@
 
 #include "engine/base/clock.h"
 #include "engine/schedule/step_picks.h"
-#include "engine/speculate/draft_texts.h"
 #include "engine/speculate/guess_control.h"
 #include "engine/speculate/ngram.h"
 #include "engine/speculate/share_control.h"
+#include "engine/speculate/texts_proposer.h"
 
 namespace skald {
 
@@ -24,7 +24,8 @@ struct GuessPlan {
   int most = 0;                                     // of a sample and step; 0: none
   bool ngram = true;                                // from what a text repeats
   std::shared_ptr<const NgramText> file = nullptr;  // that is searched too, with `ngram`
-  DraftTexts* draft = nullptr;  // outlives the scheduler and its samples; nullptr: none
+  // A draft model or a head; outlives the scheduler and its samples. nullptr: none.
+  TextsProposer* draft = nullptr;
 };
 
 // Guesses of a batch: of all kinds, and those of each kind.
@@ -50,7 +51,7 @@ struct GuessedSample {
   NgramProposer proposer;
   std::vector<double> right;  // by kind of the proposer: how likely the next guess is right
   int kind = 0;               // of the proposer's last offer
-  std::unique_ptr<DraftTexts::Text> draft;
+  std::unique_ptr<TextsProposer::Text> draft;
   double draft_right = kFirstRight;
   bool drafted = false;       // the last guesses are the draft model's
   std::vector<int32_t> text;  // the sample's tokens and the guesses behind them
@@ -67,6 +68,9 @@ class StepGuesses {
   };
   // Adds guesses to the parts, if each is the one row of a sample in decode.
   void add(std::span<StepPicks::Rows> parts, const Room& room);
+
+  // The parts are the executor's last step, whose picks were delivered: shows their rows to a head.
+  void show(std::span<const StepPicks::Rows> parts, Executor& executor);
 
   // The step's picks were delivered. Takes wrong guesses back, and learns from what was right, and
   // from how long the step took.
@@ -85,6 +89,7 @@ class StepGuesses {
   };
 
   void offer(StepPicks::Rows& part, const Room& room);
+  GuessedSample& guessed(ScheduledSample& sample) const;
   double steps_left(const ScheduledSample& sample) const;
   void ask_draft();
   void draft_failed(const std::string& reason);
@@ -106,7 +111,8 @@ class StepGuesses {
   std::vector<Offered> offered_;
   std::vector<ShareControl::Offer> offers_;
   std::vector<StepPicks::Rows*> drafting_;
-  std::vector<DraftTexts::Asked> asked_;
+  std::vector<TextsProposer::Asked> asked_;
+  std::vector<TextsProposer::Shown> shown_;
 };
 
 }  // namespace skald

@@ -26,7 +26,7 @@ struct DraftTexts::Growing {
   SamplingParams params;
   std::vector<int32_t> history = {};
 
-  Text& text() const { return *asked->text; }
+  Text& text() const { return static_cast<Text&>(*asked->text); }
 };
 
 DraftTexts::Text::Text(DraftTexts& all)
@@ -48,13 +48,16 @@ DraftTexts::DraftTexts(std::unique_ptr<Executor> draft, int64_t vocab, Translati
   check(draft_->state_bytes() == 0, "a draft model can drop tokens");
 }
 
-int DraftTexts::offer(const Text& text, std::span<const int32_t> tokens, int most) const {
+int DraftTexts::offer(const TextsProposer::Text& of, std::span<const int32_t> tokens,
+                      int most) const {
+  const Text& text = static_cast<const Text&>(of);
   return !tokens.empty() && std::ssize(tokens) < text.too_long_ ? most : 0;
 }
 
 int64_t DraftTexts::few() const { return std::min(kFewTokens, draft_->max_rows()); }
 
-double DraftTexts::catch_up_seconds(const Text& text, int64_t tokens) const {
+double DraftTexts::catch_up_seconds(const TextsProposer::Text& of, int64_t tokens) const {
+  const Text& text = static_cast<const Text&>(of);
   const int64_t more = tokens - std::ssize(text.computed_);
   return more > few() ? static_cast<double>(more) * row_seconds_ : 0;
 }
@@ -132,7 +135,7 @@ void DraftTexts::catch_up(std::span<Asked> asked) {
   std::vector<Text*> texts;
   int64_t left = draft_->max_rows(), pages = draft_->pages().free_pages();
   for (Asked& one : asked) {
-    Text& text = *one.text;
+    Text& text = static_cast<Text&>(*one.text);
     one.ready = follow(text, one.of.tokens);
     if (one.ready && text.computed_.empty()) {
       one.ready = !begins_like_one_of(texts, text);  // else it waits for a part of that cache
@@ -156,7 +159,8 @@ void DraftTexts::catch_up(std::span<Asked> asked) {
     row_seconds_ += (row_seconds_ == 0 ? 1 : kNewRowShare) * (seconds - row_seconds_);
   }
   for (Asked& one : asked) {
-    one.ready = one.ready && std::ssize(one.text->pending_) <= few();
+    const Text& text = static_cast<Text&>(*one.text);
+    one.ready = one.ready && std::ssize(text.pending_) <= few();
   }
 }
 
@@ -179,7 +183,7 @@ std::vector<DraftTexts::Growing> DraftTexts::with_room(std::span<Asked> asked) c
   for (Asked& one : asked) {
     one.guesses.clear();
     if (!one.ready || one.count <= 0) continue;
-    Text& text = *one.text;
+    Text& text = static_cast<Text&>(*one.text);
     const int64_t pending = std::ssize(text.pending_);
     // A guess after the last one needs the context's last token, but no place of its own.
     const int64_t room = draft_->context() - std::ssize(text.computed_) - pending + 1;
@@ -289,8 +293,9 @@ void DraftTexts::guess(std::span<Asked> asked) {
     throw;
   }
   for (Asked& one : asked) {
-    if (!one.text->translation_ || one.guesses.empty()) continue;
-    one.guesses = one.text->translation_->from_draft(one.guesses);
+    const Text& text = static_cast<Text&>(*one.text);
+    if (!text.translation_ || one.guesses.empty()) continue;
+    one.guesses = text.translation_->from_draft(one.guesses);
     if (std::ssize(one.guesses) > one.count) one.guesses.resize(static_cast<size_t>(one.count));
   }
 }

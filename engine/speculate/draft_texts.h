@@ -7,9 +7,6 @@
 // A model with the same vocabulary draws its guesses as the text draws its tokens: with the same
 // settings and random numbers. So an equal model is always right. A model with another vocabulary
 // gets the text through a Translation and guesses its most probable tokens.
-//
-// The draft model's cache bounds how many texts have guesses: a text for which it has no room is
-// not ready, and no other text gives up its place.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +16,7 @@
 #include <vector>
 
 #include "engine/base/clock.h"
-#include "engine/speculate/proposer.h"
+#include "engine/speculate/texts_proposer.h"
 #include "engine/step/backend.h"
 
 namespace skald {
@@ -38,7 +35,7 @@ class Translation {
 // have them: those that the draft model lacks are left out of what it sees.
 using Translations = std::function<std::unique_ptr<Translation>()>;
 
-class DraftTexts {
+class DraftTexts final : public TextsProposer {
  public:
   // The executor is the draft model's, with room for as many sequences as it has rows, and without
   // recurrent states, which cannot drop a token. `vocab` is the number of tokens that texts may
@@ -46,13 +43,10 @@ class DraftTexts {
   DraftTexts(std::unique_ptr<Executor> draft, int64_t vocab, Translations translations = {},
              SecondsClock clock = steady_seconds);
 
-  // What the draft model has of a text. The DraftTexts outlives it.
-  class Text {
+  class Text final : public TextsProposer::Text {
    public:
     explicit Text(DraftTexts& all);
-    ~Text();
-    Text(const Text&) = delete;
-    Text& operator=(const Text&) = delete;
+    ~Text() override;
 
     // What the draft model has computed, in its tokens, and the cache of that.
     std::span<const int32_t> computed() const { return computed_; }
@@ -68,34 +62,13 @@ class DraftTexts {
     int64_t too_long_;
   };
 
-  // How many guesses, at most `most`, could be made of what follows the text.
-  int offer(const Text& text, std::span<const int32_t> tokens, int most) const;
-  // How long the draft model will take for what is new in a text of `tokens` tokens.
-  double catch_up_seconds(const Text& text, int64_t tokens) const;
+  std::unique_ptr<TextsProposer::Text> new_text() override { return std::make_unique<Text>(*this); }
 
-  // A text that is to have guesses, and what comes of it.
-  struct Asked {
-    Text* text;
-    GuessedText of;
-    int count;                          // the most guesses
-    bool ready = false;                 // catch_up()
-    std::vector<int32_t> guesses = {};  // guess(); in the text's tokens
-  };
-  // Takes in what is new in the texts, in one step at most. A text of which more is left, or for
-  // which there is no room, is not ready. May throw Error.
-  void catch_up(std::span<Asked> asked);
-  // Makes the guesses of those that are ready. Follows catch_up(), with the same texts. May throw
-  // Error; there are no guesses then.
-  void guess(std::span<Asked> asked);
-
-  // How long the steps of the last guess() took, and how many texts each had.
-  struct Took {
-    int64_t texts;
-    double seconds;
-  };
-  std::span<const Took> took() const { return took_; }
-
-  const Executor& executor() const { return *draft_; }
+  int offer(const TextsProposer::Text& text, std::span<const int32_t> tokens,
+            int most) const override;
+  double catch_up_seconds(const TextsProposer::Text& text, int64_t tokens) const override;
+  void catch_up(std::span<Asked> asked) override;
+  void guess(std::span<Asked> asked) override;
 
  private:
   struct Growing;
@@ -118,7 +91,6 @@ class DraftTexts {
   SecondsClock clock_;
   std::vector<Text*> texts_;
   double row_seconds_ = 0;  // of a row of catch_up()
-  std::vector<Took> took_;
 };
 
 }  // namespace skald

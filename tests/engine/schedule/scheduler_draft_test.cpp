@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "engine/schedule/scheduler.h"
+#include "engine/speculate/draft_texts.h"
 #include "tests/engine/schedule/scheduler_batch.h"
 #include "tests/engine/wrapped_executor.h"
 #include "tests/error_text.h"
