@@ -218,8 +218,7 @@ void add_batch(Command& program) {
       "Runs a file of requests, many at a time: a JSON object a line, in OpenAI's batch form or "
       "plain\n"
       "({\"prompt\": ...}, {\"messages\": ...}). After a kill, --resume goes on. Exit code 5: "
-      "lines "
-      "failed.",
+      "lines failed.",
       {"skald batch model.gguf -i prompts.jsonl -o results.jsonl",
        "skald batch -m folder/ --text --plain -n 50 < prompts.txt | jq -r .text"});
   auto flags = std::make_shared<BatchFlags>();

@@ -189,6 +189,7 @@ std::vector<HeadTexts::Growing> HeadTexts::begin(std::span<Asked> asked) {
 // head's features.
 void HeadTexts::pick(std::vector<Growing>& growing) {
   std::vector<PickRequest> requests;
+  requests.reserve(growing.size());
   for (const Growing& one : growing) {
     requests.push_back(
         {&one.params, {one.asked->of.request, std::ssize(one.history), one.history}});
@@ -232,6 +233,7 @@ void HeadTexts::guess(std::span<Asked> asked) {
   double start = clock_();
   std::vector<Growing> growing = begin(asked);
   std::vector<std::pair<Text*, int64_t>> known;
+  known.reserve(growing.size());
   for (const Growing& one : growing) known.emplace_back(one.text, one.known);
   const auto drop_guesses = [&] {
     for (const auto& [text, rows] : known) text->sequence_.truncate(rows);
