@@ -5,6 +5,7 @@
 
 #include "app/batch/dry_run.h"
 #include "app/batch/flags.h"
+#include "app/batch/guessing.h"
 #include "app/batch/model.h"
 #include "app/batch/run.h"
 #include "app/files/atomic_file.h"
@@ -56,16 +57,19 @@ BatchPrepareOptions prepare_options(const BatchFlags& flags, const BatchModel& m
   return options;
 }
 
-Json run_json(const BatchFlags& flags, const JobLimits& limits, const Executors& executors) {
+Json run_json(const BatchFlags& flags, const JobLimits& limits, const Executors& executors,
+              const BatchGuessing& guessing) {
   Json devices = Json::array();
   for (const auto& executor : executors) devices.push_back(executor->description());
-  return {{"model", flags.model.model},
-          {"input", flags.input},
-          {"lines", flags.lines},
-          {"devices", devices},
-          {"max_seqs", limits.run.sequences},
-          {"max_tokens_per_step", limits.run.rows},
-          {"cache_tokens", limits.run.cache_tokens}};
+  Json json = {{"model", flags.model.model},
+               {"input", flags.input},
+               {"lines", flags.lines},
+               {"devices", devices},
+               {"max_seqs", limits.run.sequences},
+               {"max_tokens_per_step", limits.run.rows},
+               {"cache_tokens", limits.run.cache_tokens}};
+  if (const auto& draft = guessing.draft()) json["draft"] = draft_json(*draft);
+  return json;
 }
 
 // The lines of the input, for the progress; -1 for a pipe, or a file that takes long to count.
@@ -89,6 +93,7 @@ struct Setup {
   const BatchFlags& flags;
   const BatchModel& model;
   const JobLimits& limits;
+  BatchGuessing& guessing;
   const std::vector<Device>& devices;
   JsonlReader& reader;
   BatchPreparer& preparer;
@@ -130,6 +135,9 @@ std::string report(const JobProgress& progress, const SchedulerCounts& work, siz
   if (begun_again > 0) text += concat(", ", counted(begun_again, "text"), " begun again");
   const std::string guesses = guesses_text(work.guesses);
   if (!guesses.empty()) text += "\nskald: " + guesses;
+  if (!work.guesses.draft_ended_by.empty()) {
+    text += "\nskald: the draft model guesses no more: " + work.guesses.draft_ended_by;
+  }
   if (work.lowered > 0) {
     text += concat("\nskald: the device's memory ran out ", counted(work.lowered, "time"),
                    ", and less was computed at a time; see --max-seqs and "
@@ -145,15 +153,16 @@ int compute(const Setup& s) {
               .text = flags.text,
               .in_order = !flags.unordered,
               .lines = count_lines(flags, s.reader.size())});
-  const Executors executors = make_executors(s.model.opened.model, s.limits.run, s.devices);
-  job.begin(run_json(flags, s.limits, executors));
-  const BatchRun run{job,
-                     s.preparer,
-                     {s.model.tokens.tokenizer.get(), s.model.name, flags.plain, s.normalize},
-                     {.sequences = s.limits.run.sequences,
-                      .swap = swap_limits(executors, s.devices.front()),
-                      .guesses = flags.guess.by_ngram() ? flags.guess.most : 0},
-                     prepare_threads(s.devices.front())};
+  const Executors executors = make_executors(s.guessing.tapped(), s.limits.run, s.devices);
+  s.guessing.load(executors, s.devices);
+  job.begin(run_json(flags, s.limits, executors, s.guessing));
+  const BatchRun run{
+      job,
+      s.preparer,
+      {s.model.tokens.tokenizer.get(), s.model.name, flags.plain, s.normalize},
+      {.sequences = s.limits.run.sequences, .swap = swap_limits(executors, s.devices.front())},
+      prepare_threads(s.devices.front()),
+      s.guessing.plans(executors.size())};
   SchedulerCounts work;
   const int code =
       job.execute([&] { work = run_batch(run, executors); },
@@ -176,6 +185,7 @@ int batch(BatchFlags& flags) {
   flags.model.run.reproducible = flags.reproducible;
   std::vector<Device> devices = parse_devices(flags.devices, flags.model.device);
   check_job_flags(flags);
+  check_guess_flags(flags.guess);
   const std::shared_ptr<FileClaim> claim = flags.dry_run ? nullptr : claim_job_output(flags);
   JsonlReader reader(flags.input, flags.range());
   flags.model.headless = true;
@@ -183,8 +193,8 @@ int batch(BatchFlags& flags) {
   const ModelConfig& config = model.opened.model.config;
   const SamplingParams params = sampling_params(flags.sampling, config.vocab);
   devices.front() = choose_device(devices.front(), model.opened.model, flags.model.run);
-  const JobLimits limits =
-      choose_job_limits(model.opened.model, flags.model.run, flags.sequences, devices.front());
+  BatchGuessing guessing(flags.guess, flags.model, model);
+  const JobLimits limits = guessing.choose_limits(flags.model.run, flags.sequences, devices);
   std::fputs(context_note(limits.plan).c_str(), stderr);
   const BatchPrepareOptions options = prepare_options(flags, model, params, limits.run.context);
   BatchPreparer preparer(options);
@@ -194,9 +204,9 @@ int batch(BatchFlags& flags) {
   // As for other models, outputs of earlier versions can be continued.
   const bool named = options.embed && *options.embed != EmbedChoice{};
   if (named) settings["embedding"] = embed_settings(*options.embed);
-  const Setup setup{flags,    model,  limits,
-                    devices,  reader, preparer,
-                    settings, claim,  !options.embed || options.embed->normalize};
+  const Setup setup{
+      flags,  model,    limits,   guessing, devices,
+      reader, preparer, settings, claim,    !options.embed || options.embed->normalize};
   return flags.dry_run ? dry_run(setup) : compute(setup);
 }
 
@@ -205,14 +215,12 @@ int batch(BatchFlags& flags) {
 void add_batch(Command& program) {
   Command& command = program.add_command(
       "batch",
-      "Runs a file of requests, many at a time: a JSON object a line, in the form of OpenAI's "
-      "batches\n"
-      "or plain ({\"prompt\": ...}, {\"messages\": ...}, {\"prompt_ids\": ...}). Nothing is lost "
-      "when it is\n"
-      "killed: --resume goes on. Exit code 5 says that some lines failed.",
+      "Runs a file of requests, many at a time: a JSON object a line, in OpenAI's batch form or "
+      "plain\n"
+      "({\"prompt\": ...}, {\"messages\": ...}). After a kill, --resume goes on. Exit code 5: "
+      "lines failed.",
       {"skald batch model.gguf -i prompts.jsonl -o results.jsonl",
-       "skald batch -m folder/ --text --plain -n 50 < prompts.txt | jq -r .text",
-       "skald batch model.gguf -i prompts.jsonl -o results.jsonl --resume"});
+       "skald batch -m folder/ --text --plain -n 50 < prompts.txt | jq -r .text"});
   auto flags = std::make_shared<BatchFlags>();
   add_batch_flags(command, *flags);
   command.action([=] { return batch(*flags); });

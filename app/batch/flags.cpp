@@ -70,7 +70,7 @@ void add_speed_flags(Command& command, BatchFlags& flags) {
       .check(in_range(0, kMostRows))
       .show_default()
       .group(kChangesSpeed);
-  add_text_guess_flags(command, flags.guess);
+  add_batch_guess_flags(command, flags.guess);
   command.option("--devices", flags.devices, "Several GPUs, each with the whole model: 0,1,2")
       .type_name("N,N")
       .check(not_empty())

@@ -134,8 +134,11 @@ class Pipeline {
     threads.reserve(1 + devices.size() + static_cast<size_t>(run_.prepare_threads));
     guard([&] {  // where a thread cannot be started, those before it end
       start([this] { finish(); });
-      for (const auto& device : devices) {
-        start([this, executor = device.get()] { compute(*executor); });
+      for (size_t i = 0; i < devices.size(); ++i) {
+        start([this, executor = devices[i].get(),
+               plan = run_.guesses.empty() ? GuessPlan{} : run_.guesses[i]] {
+          compute(*executor, plan);
+        });
       }
       for (int i = 0; i < run_.prepare_threads; ++i) start([this] { prepare(); });
     });
@@ -196,8 +199,10 @@ class Pipeline {
     if (--preparing_ == 0) jobs_.close();
   }
 
-  void compute(Executor& executor) {
-    Scheduler scheduler(executor, run_.limits);
+  void compute(Executor& executor, const GuessPlan& guesses) {
+    SchedulerLimits limits = run_.limits;
+    limits.guesses = guesses;
+    Scheduler scheduler(executor, std::move(limits));
     while (!stopped_ && take_jobs(scheduler)) {
       const std::span<GenerationEvent> events = scheduler.step();
       if (events.empty()) continue;
@@ -236,9 +241,7 @@ class Pipeline {
     counts_.swapped += counts.swapped;
     counts_.swapped_tokens += counts.swapped_tokens;
     counts_.lowered += counts.lowered;
-    counts_.guesses.steps += counts.guesses.steps;
-    counts_.guesses.guesses += counts.guesses.guesses;
-    counts_.guesses.right += counts.guesses.right;
+    counts_.guesses.add(counts.guesses);
     counts_.busy_seconds += counts.busy_seconds;
     counts_.device_seconds += counts.device_seconds;
   }

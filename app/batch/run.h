@@ -5,6 +5,7 @@
 #pragma once
 
 #include <span>
+#include <vector>
 
 #include "app/batch/prepare.h"
 #include "app/batch/result.h"
@@ -18,8 +19,9 @@ struct BatchRun {
   JobRun& job;  // begin() was called
   BatchPreparer& preparer;
   BatchResultOptions result;
-  SchedulerLimits limits;  // of each device
+  SchedulerLimits limits;  // of each device, but for guesses
   int prepare_threads = 1;
+  std::vector<GuessPlan> guesses = {};  // of each device; empty: nothing is guessed
 };
 
 // One executor for each device. Returns the sums over the devices when all lines have a result, or

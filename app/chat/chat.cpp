@@ -102,7 +102,7 @@ int chat(ChatCommandFlags& flags) {
   draw_seed(flags.settings);
   RunOptions options = flags.model.run;
   options.checkpoints = kSessionCheckpoints;
-  Guessing guessing(flags.guess, flags.model, opened, rules.has_value());
+  Guessing guessing(flags.guess, flags.model, opened, *tokens.tokenizer, rules.has_value());
   const std::unique_ptr<Executor> executor = guessing.load(options, device);
 
   std::shared_ptr<grammar::Masks> masks;
@@ -112,7 +112,7 @@ int chat(ChatCommandFlags& flags) {
 
   Dialogue dialogue({*executor, *tokens.tokenizer, chat_template, tokens.stop_ids,
                      template_variables(flags.chat)});
-  guessing.start(dialogue.session(), *tokens.tokenizer);
+  guessing.start(dialogue.session());
   std::optional<ChatSession> session;
   if (!flags.session.empty()) {
     session.emplace(flags.session, model_hash(opened), *executor);

@@ -27,7 +27,7 @@ TextFile::TextFile(const std::string& path) : name_(path == "-" ? "stdin" : prin
   }
   if (size_ > 0) return;
   if (fd_ >= 0) close(fd_);
-  fail(Exit::Usage, name_, ": is empty; there is nothing to score");
+  fail(Exit::Usage, name_, ": is empty; it has no text");
 }
 
 TextFile::~TextFile() {

@@ -31,7 +31,7 @@ void add_variable_flags(Command& command, ChatFlags& flags) {
   command
       .option("--chat-template-kwargs", flags.variables,
               "Further variables: {\"enable_thinking\": false}")
-      .type_name("JSON")
+      .type_name("OBJ")
       .check(not_empty())
       .group(kChangesOutput);
 }

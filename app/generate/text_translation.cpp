@@ -51,7 +51,7 @@ bool same_tokens(const Tokenizer& a, const Tokenizer& b) {
   return true;
 }
 
-TextTranslation::TextTranslation(const Tokenizer& text, std::unique_ptr<Tokenizer> draft)
+TextTranslation::TextTranslation(const Tokenizer& text, std::shared_ptr<const Tokenizer> draft)
     : text_(text), draft_(std::move(draft)) {}
 
 std::vector<int32_t> TextTranslation::to_draft(std::span<const int32_t> tokens) {

@@ -1,5 +1,5 @@
 // Translates between the tokens of two vocabularies by their text, for a draft model whose tokens
-// are others than those of the model that it guesses for (engine/speculate/draft.h).
+// are others than those of the model that it guesses for (engine/speculate/draft_texts.h).
 //
 // Only the end of a text is tokenized anew: both lists of tokens are cut where both have a border,
 // and what lies before the cut stays. So the draft model's tokens may differ from those of the
@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/speculate/draft.h"
+#include "engine/speculate/draft_texts.h"
 #include "tokenizer/text/tokenizer.h"
 
 namespace skald {
@@ -24,7 +24,7 @@ bool same_tokens(const Tokenizer& a, const Tokenizer& b);
 class TextTranslation final : public Translation {
  public:
   // `text`, the tokenizer of the text, must outlive the translation.
-  TextTranslation(const Tokenizer& text, std::unique_ptr<Tokenizer> draft);
+  TextTranslation(const Tokenizer& text, std::shared_ptr<const Tokenizer> draft);
 
   std::vector<int32_t> to_draft(std::span<const int32_t> tokens) override;
   std::vector<int32_t> from_draft(std::span<const int32_t> guesses) override;
@@ -36,7 +36,7 @@ class TextTranslation final : public Translation {
   void cut();
 
   const Tokenizer& text_;
-  std::unique_ptr<Tokenizer> draft_;
+  std::shared_ptr<const Tokenizer> draft_;
   std::vector<int32_t> text_ids_, draft_ids_;  // the last text, and its translation
   // The first tokens of both, which say the same, and are not translated again.
   size_t kept_text_ = 0, kept_draft_ = 0;

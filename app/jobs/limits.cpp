@@ -17,13 +17,14 @@ namespace {
 // the matrix products gain nothing.
 constexpr int kGpuSequences = 256, kCpuSequences = 32;
 
+}  // namespace
+
 int64_t cache_bytes(const MemoryPlan& plan) {
   int64_t bytes = 0;
   for (const MemoryPart& part : plan.parts) bytes += part.name == "cache" ? part.bytes : 0;
   return bytes;
 }
 
-// The largest number of tokens from `least` to `most`, in whole pages, for which good() is true.
 int64_t most_tokens(int64_t least, int64_t most, const std::function<bool(int64_t)>& good) {
   int64_t fit = pages_for(least), too_many = pages_for(most) + 1;
   while (fit + 1 < too_many) {
@@ -32,8 +33,6 @@ int64_t most_tokens(int64_t least, int64_t most, const std::function<bool(int64_
   }
   return fit * kPageTokens;
 }
-
-}  // namespace
 
 JobLimits choose_job_limits(const Model& model, const RunOptions& asked, int sequences,
                             const Device& device) {

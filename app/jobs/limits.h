@@ -3,6 +3,7 @@
 // what fits into the memory.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 
@@ -16,6 +17,11 @@ struct JobLimits {
   RunOptions run;   // context, rows, sequences and cache_tokens are set
   MemoryPlan plan;  // the plan by which `run` was chosen
 };
+
+int64_t cache_bytes(const MemoryPlan& plan);
+
+// The largest number of tokens from `least` to `most`, in whole pages, for which good() is true.
+int64_t most_tokens(int64_t least, int64_t most, const std::function<bool(int64_t)>& good);
 
 // sequences: 0 for the device's default. Throws Error(Exit::Memory) where not one sequence fits.
 JobLimits choose_job_limits(const Model& model, const RunOptions& asked, int sequences,

@@ -22,7 +22,8 @@ Json work_json(const SchedulerCounts& work) {
                {"memory_ran_out", work.lowered},
                {"busy_seconds", milliseconds(work.busy_seconds)},
                {"gpu_seconds", milliseconds(work.device_seconds)}};
-  if (work.guesses.steps > 0) json["guesses"] = guesses_json(work.guesses);
+  if (work.guesses.steps > 0 || work.guesses.draft_seconds > 0)
+    json["guesses"] = guesses_json(work.guesses);
   return json;
 }
 

@@ -70,11 +70,7 @@ Json to_json(const RunReport& r, const Tokenizer& tokenizer) {
                {"timings", timings(r)},
                {"memory_bytes", r.memory_bytes}};
   if (r.experts.all() > 0) json["experts"] = expert_use_json(r.experts);
-  if (r.draft) {
-    json["draft"] = {{"model", r.draft->model},
-                     {"device", r.draft->device},
-                     {"memory_bytes", r.draft->memory_bytes}};
-  }
+  if (r.draft) json["draft"] = draft_json(*r.draft);
   if (r.guesses.steps > 0) json["guesses"] = guesses_json(r.guesses);
   if (r.check) {
     json["spec_check"] = {{"tokens_per_second", r.check->tokens_per_second},

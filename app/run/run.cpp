@@ -169,7 +169,7 @@ class Run {
         rules_(std::move(rules)),
         start_(start),
         tokens_(open_tokenizer(opened)),
-        guessing_(flags.guess, flags.model, opened, rules_.has_value()) {}
+        guessing_(flags.guess, flags.model, opened, *tokens_.tokenizer, rules_.has_value()) {}
 
   int run(const std::string& text) {
     SamplingParams params = sampling_params(flags_.sampling, opened_.model.config.vocab);
@@ -187,7 +187,7 @@ class Run {
     if (!flags_.cache.path.empty()) cache_.emplace(flags_.cache, opened_, *executor_);
     describe(prompt, params);
     Session session(*executor_, params);
-    guessing_.start(session, *tokens_.tokenizer);
+    guessing_.start(session);
     if (cache_) {
       report_.cached_tokens = cache_->feed(session, prompt.ids);
     } else {

@@ -226,7 +226,7 @@ struct AdaptedMatrix {
 };
 
 // What a head that guesses further tokens reads of the model whose tokens it guesses
-// (engine/speculate/head.h).
+// (engine/speculate/head_texts.h).
 enum class Features : uint8_t {
   Stream,  // the residual stream after the last layer
   Normed,  // the same after the last norm, the input of the logits

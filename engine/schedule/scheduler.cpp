@@ -35,8 +35,8 @@ Scheduler::Scheduler(Executor& executor, SchedulerLimits limits, SecondsClock cl
   limits_.rows = limits_.rows > 0 ? std::min(limits_.rows, most) : most;
   limits_.sequences = std::max<int64_t>(std::min(limits_.sequences, limits_.rows), 1);
   // A recurrent state cannot drop a wrong guess.
-  if (limits_.guesses > 0 && !executor.pages().has_states()) {
-    guesses_.emplace(limits_.guesses, std::min(most, executor.logit_rows()));
+  if (limits_.guesses.most > 0 && !executor.pages().has_states()) {
+    guesses_.emplace(limits_.guesses, std::min(most, executor.logit_rows()), clock_);
   }
 }
 
@@ -87,7 +87,9 @@ void Scheduler::compute() {
   const double busy = counts_.busy_seconds;
   if (!run()) return;
   remember_prefixes();
-  const std::span<StepPick> picks = pick();
+  const std::optional<std::span<StepPick>> picked = pick();
+  if (!picked) return;
+  const std::span<StepPick> picks = *picked;
   int64_t rows = 0, of_prompts = 0;
   for (const StepPicks::Rows& part : parts_) {
     rows += part.count;
@@ -96,8 +98,10 @@ void Scheduler::compute() {
   swap_.times().ran(rows, of_prompts, counts_.busy_seconds - busy);
   if (!picks.empty()) swap_.times().finished(0);
   for (StepPick& pick : picks) deliver(pick);
-  if (guesses_ && !picks.empty()) {
-    guesses_->checked(parts_, counts_.busy_seconds - busy);
+  const double step_seconds = counts_.busy_seconds - busy;
+  if (guesses_) {
+    show_rows();
+    if (!picks.empty()) guesses_->checked(parts_, step_seconds);
     counts_.guesses = guesses_->counts();
   }
   // A prompt that is only scored or pooled ends without a new token.
@@ -168,6 +172,7 @@ void Scheduler::preempt(ScheduledSample& sample) {
     if (part.sample == &sample) part.count = 0;
   }
   swap_out(sample);
+  StepGuesses::preempted(sample);
   sample.sequence.truncate(0);
   const auto place = std::find_if(running_.begin(), running_.end(),
                                   [&](const auto& other) { return other.get() == &sample; });
@@ -236,7 +241,8 @@ bool Scheduler::run() {
   }
 }
 
-std::span<StepPick> Scheduler::pick() {
+// Nothing: the device ran out of memory, and the step was taken back.
+std::optional<std::span<StepPick>> Scheduler::pick() {
   const Stopwatch stopwatch(clock_, counts_.busy_seconds);
   try {
     pool_rows(executor_, parts_);
@@ -244,7 +250,7 @@ std::span<StepPick> Scheduler::pick() {
   } catch (const Error& error) {
     if (error.code() != Exit::Memory) throw;
     out_of_memory(error.what());
-    return {};
+    return std::nullopt;
   }
 }
 
@@ -252,7 +258,16 @@ void Scheduler::add_guesses() {
   int64_t pages = executor_.pages().free_pages();
   for (const StepPicks::Rows& part : parts_)
     pages -= part.sample->sequence.missing_pages(part.count);
+  const double before = guesses_->counts().draft_seconds;
   guesses_->add(parts_, {limits_.rows, pages, executor_.context()});
+  counts_.guesses = guesses_->counts();
+  counts_.busy_seconds += counts_.guesses.draft_seconds - before;
+}
+
+void Scheduler::show_rows() {
+  const double before = guesses_->counts().draft_seconds;
+  guesses_->show(parts_, executor_);
+  counts_.busy_seconds += guesses_->counts().draft_seconds - before;
 }
 
 // Steps without guesses need less memory.

@@ -30,10 +30,10 @@
 namespace skald {
 
 struct SchedulerLimits {
-  int64_t sequences = 1;  // samples that run at the same time
-  int64_t rows = 0;       // rows of a step; 0: the executor's max_rows()
-  SwapLimits swap = {};   // the host's memory for preempted samples
-  int guesses = 0;        // most of a sample and step (engine/speculate); 0: none
+  int64_t sequences = 1;   // samples that run at the same time
+  int64_t rows = 0;        // rows of a step; 0: the executor's max_rows()
+  SwapLimits swap = {};    // the host's memory for preempted samples
+  GuessPlan guesses = {};  // engine/speculate
 };
 
 struct SchedulerCounts {
@@ -45,8 +45,8 @@ struct SchedulerCounts {
   int64_t swapped = 0;          // of these: samples whose pages went to the host's memory
   int64_t swapped_tokens = 0;   // that came back from there
   int64_t lowered = 0;          // how often the device ran out of memory and the load was reduced
-  GuessCounts guesses;
-  double busy_seconds = 0;    // time spent in the executor
+  SharedGuessCounts guesses;
+  double busy_seconds = 0;    // time spent in the executor and a draft model
   double device_seconds = 0;  // Executor::device_seconds(); filled in by the caller
 };
 
@@ -79,8 +79,9 @@ class Scheduler {
   void bring_back(ScheduledSample& sample);
   void compute();
   bool run();
-  std::span<StepPick> pick();
+  std::optional<std::span<StepPick>> pick();
   void add_guesses();
+  void show_rows();
   void out_of_memory(const std::string& problem);
   void take_back_step();
   void lower_load(const std::string& problem);

@@ -2,13 +2,17 @@
 
 #include <algorithm>
 
+#include "engine/base/error.h"
+
 namespace skald {
 namespace {
 
 constexpr double kNewRightShare = 0.1;  // of a new observation in a mean
+constexpr double kNewSampleShare = 0.02;
 // A sample whose guesses were often wrong gets no rows, so no new guess could raise its estimate.
 // Therefore each step without guesses moves the estimate back to kFirstRight by this share.
 constexpr double kForgotten = 0.01;
+constexpr int kMostFailures = 3;  // of the draft model
 
 void move_mean(double& value, double observed, double share) {
   value += share * (observed - value);
@@ -24,55 +28,177 @@ GuessedText text_of(const ScheduledSample& sample) {
   return {sample.tokens, &generation.params, generation.streams[static_cast<size_t>(sample.index)]};
 }
 
+int64_t new_tokens(const ScheduledSample& sample) {
+  return sample.length() - sample.prompt_length();
+}
+
 }  // namespace
 
-// How many guesses the sample could get.
-int StepGuesses::offered(ScheduledSample& sample, const Room& room) const {
+void SharedGuessCounts::add(const SharedGuessCounts& other) {
+  steps += other.steps;
+  guesses += other.guesses;
+  right += other.right;
+  ngram.guesses += other.ngram.guesses;
+  ngram.right += other.ngram.right;
+  draft.guesses += other.draft.guesses;
+  draft.right += other.draft.right;
+  draft_seconds += other.draft_seconds;
+  if (draft_ended_by.empty()) draft_ended_by = other.draft_ended_by;
+}
+
+double& StepGuesses::right_of(GuessedSample& sample, bool drafted) const {
+  return drafted ? sample.draft_right : sample.right[static_cast<size_t>(sample.kind)];
+}
+
+// As many steps may follow in which the sample has guesses.
+double StepGuesses::steps_left(const ScheduledSample& sample) const {
+  constexpr int64_t kLeastLeft = 8;
+  const int64_t most = sample.generation->max_tokens - new_tokens(sample);
+  if (ended_tokens_ == 0) return static_cast<double>(std::max<int64_t>(most, 1));
+  const int64_t likely = static_cast<int64_t>(ended_tokens_) - new_tokens(sample);
+  return static_cast<double>(std::clamp<int64_t>(likely, std::min(kLeastLeft, most), most));
+}
+
+GuessedSample& StepGuesses::guessed(ScheduledSample& sample) const {
+  if (!sample.guesses) {
+    sample.guesses = std::make_shared<GuessedSample>(plan_.file);
+    sample.guesses->draft_right = draft_right_;
+  }
+  if (plan_.draft && !sample.guesses->draft) sample.guesses->draft = plan_.draft->new_text();
+  return *sample.guesses;
+}
+
+// Lists what the sample could get.
+void StepGuesses::offer(StepPicks::Rows& part, const Room& room) {
+  ScheduledSample& sample = *part.sample;
   const Generation& generation = *sample.generation;
-  if (!generation.filters.empty()) return 0;  // a mask depends on the token before it
-  // The step gives one token without guesses.
-  const int64_t left = generation.max_tokens - (sample.length() - sample.prompt_length()) - 1;
-  const int64_t most = std::min({int64_t{most_}, left, room.context - 1 - sample.length()});
-  if (most <= 0) return 0;
-  if (!sample.guesses) sample.guesses = std::make_shared<GuessedSample>();
-  const Offer offer = sample.guesses->proposer.offer(text_of(sample), static_cast<int>(most));
-  sample.guesses->kind = offer.kind;
-  return offer.count;
+  if (!generation.filters.empty()) return;  // their masks follow from each token
+  // The step gives a token in any case.
+  const int64_t left = generation.max_tokens - new_tokens(sample) - 1;
+  const int most =
+      static_cast<int>(std::min({int64_t{plan_.most}, left, room.context - 1 - sample.length()}));
+  if (most <= 0) return;
+  GuessedSample& guesses = guessed(sample);
+  const auto list = [&](int count, bool drafted, double seconds) {
+    if (count == 0) return;
+    offered_.push_back({&part, drafted});
+    offers_.push_back({right_of(guesses, drafted), count, sample.age, drafted, seconds});
+  };
+  if (plan_.ngram) {
+    const Offer repeated = guesses.proposer.offer(text_of(sample), most);
+    guesses.kind = repeated.kind;
+    list(repeated.count, false, 0);
+  }
+  if (!plan_.draft) return;
+  const int drafted = plan_.draft->offer(*guesses.draft, sample.tokens, most);
+  list(drafted, true,
+       plan_.draft->catch_up_seconds(*guesses.draft, sample.length()) / steps_left(sample));
 }
 
 void StepGuesses::add(std::span<StepPicks::Rows> parts, const Room& room) {
   measured_ = std::all_of(parts.begin(), parts.end(), is_one_row);
   if (!measured_) return;
-  offering_.clear();
+  offered_.clear();
   offers_.clear();
-  for (StepPicks::Rows& part : parts) {
-    const int count = offered(*part.sample, room);
-    if (count == 0) continue;
-    const GuessedSample& guesses = *part.sample->guesses;
-    offering_.push_back(&part);
-    offers_.push_back({guesses.right[static_cast<size_t>(guesses.kind)], count});
-  }
+  for (StepPicks::Rows& part : parts) offer(part, room);
   const auto shares = control_.share(offers_, std::ssize(parts), std::min(room.rows, rows_));
   int64_t pages = room.pages;
-  for (size_t i = 0; i < offering_.size(); ++i) {
-    StepPicks::Rows& part = *offering_[i];
+  bool repeats = false;
+  drafting_.clear();
+  asked_.clear();
+  for (size_t i = 0; i < offered_.size(); ++i) {
+    StepPicks::Rows& part = *offered_[i].part;
+    const bool drafted = offered_[i].drafted;
     ScheduledSample& sample = *part.sample;
     GuessedSample& guesses = *sample.guesses;
     const int64_t more = sample.sequence.missing_pages(part.count + shares[i]) -
                          sample.sequence.missing_pages(part.count);
     if (shares[i] == 0 || more > pages) {  // guesses preempt no sample
-      move_mean(guesses.right[static_cast<size_t>(guesses.kind)], GuessedSample::kFirstRight,
+      move_mean(right_of(guesses, drafted), drafted ? draft_right_ : GuessedSample::kFirstRight,
                 kForgotten);
       continue;
     }
     pages -= more;
-    const std::vector<int32_t> made = guesses.proposer.guess(text_of(sample), shares[i]);
-    guesses.text.assign(sample.tokens.begin(), sample.tokens.end());
-    guesses.text.insert(guesses.text.end(), made.begin(), made.end());
-    part.guesses = std::ssize(made);
-    part.count += part.guesses;
-    part.want = Want::EveryRow;
+    if (drafted) {
+      drafting_.push_back(&part);
+      asked_.push_back({guesses.draft.get(), text_of(sample), shares[i]});
+    } else {
+      take(part, guesses.proposer.guess(text_of(sample), shares[i]), false);
+      repeats = true;
+    }
   }
+  if (repeats) control_.made(false);
+  if (!asked_.empty()) ask_draft();
+}
+
+// The draft model's guesses for the samples of asked_.
+void StepGuesses::ask_draft() {
+  const double begin = clock_();
+  try {
+    plan_.draft->catch_up(asked_);
+    plan_.draft->guess(asked_);
+  } catch (const Error& error) {
+    counts_.draft_seconds += clock_() - begin;
+    draft_failed(error.what());
+    return;
+  }
+  counts_.draft_seconds += clock_() - begin;
+  for (const TextsProposer::Took& step : plan_.draft->took()) {
+    control_.draft_took(step.texts, step.seconds);
+  }
+  bool made = false;
+  for (size_t i = 0; i < asked_.size(); ++i) {
+    if (asked_[i].guesses.empty()) continue;
+    take(*drafting_[i], asked_[i].guesses, true);
+    made = true;
+  }
+  if (made) control_.made(true);
+}
+
+void StepGuesses::draft_failed(const std::string& reason) {
+  if (++failures_ < kMostFailures) return;
+  plan_.draft = nullptr;
+  counts_.draft_ended_by = reason;
+}
+
+void StepGuesses::take(StepPicks::Rows& part, std::span<const int32_t> guesses, bool drafted) {
+  const ScheduledSample& sample = *part.sample;
+  GuessedSample& known = *sample.guesses;
+  known.drafted = drafted;
+  known.text.assign(sample.tokens.begin(), sample.tokens.end());
+  known.text.insert(known.text.end(), guesses.begin(), guesses.end());
+  part.guesses = std::ssize(guesses);
+  part.count += part.guesses;
+  part.want = Want::EveryRow;
+}
+
+void StepGuesses::show(std::span<const StepPicks::Rows> parts, Executor& executor) {
+  if (!plan_.draft || !plan_.draft->features()) return;
+  const double begin = clock_();
+  int64_t rows = 0;
+  for (const StepPicks::Rows& part : parts) rows += part.count;
+  try {
+    const std::span<const float> all = executor.features(*plan_.draft->features(), 0, rows);
+    const auto cols = all.size() / static_cast<size_t>(rows);
+    shown_.clear();
+    size_t at = 0;
+    for (const StepPicks::Rows& part : parts) {
+      const auto features = all.subspan(at * cols, static_cast<size_t>(part.count) * cols);
+      at += static_cast<size_t>(part.count);
+      ScheduledSample& sample = *part.sample;
+      const Generation& generation = *sample.generation;
+      if (sample.ended || generation.max_tokens == 0 || !generation.filters.empty()) continue;
+      // Rows of wrong guesses are none of the text's.
+      const int64_t right = std::min(part.count, sample.length() - 1 - part.first);
+      if (right <= 0) continue;
+      shown_.push_back({guessed(sample).draft.get(), sample.tokens, part.first,
+                        features.first(static_cast<size_t>(right) * cols)});
+    }
+    plan_.draft->computed(shown_);
+  } catch (const Error& error) {  // no memory for the rows; the texts need none of them
+    draft_failed(error.what());
+  }
+  counts_.draft_seconds += clock_() - begin;
 }
 
 void StepGuesses::checked(std::span<const StepPicks::Rows> parts, double seconds) {
@@ -80,19 +206,34 @@ void StepGuesses::checked(std::span<const StepPicks::Rows> parts, double seconds
   bool guessed = false;
   for (const StepPicks::Rows& part : parts) {
     rows += part.count;
+    ScheduledSample& sample = *part.sample;
+    if (sample.ended && new_tokens(sample) > 0) {
+      const auto tokens = static_cast<double>(new_tokens(sample));
+      move_mean(ended_tokens_, tokens, ended_tokens_ == 0 ? 1 : kNewRightShare);
+    }
     if (part.guesses == 0) continue;
     guessed = true;
-    ScheduledSample& sample = *part.sample;
     const int64_t right = std::clamp<int64_t>(sample.length() - part.first - 2, 0, part.guesses);
-    double& likely = sample.guesses->right[static_cast<size_t>(sample.guesses->kind)];
-    for (int64_t i = 0; i < right; ++i) move_mean(likely, 1, kNewRightShare);
-    if (right < part.guesses && !sample.ended) move_mean(likely, 0, kNewRightShare);
+    const bool drafted = sample.guesses->drafted;
+    const auto saw = [&](double value) {
+      move_mean(right_of(*sample.guesses, drafted), value, kNewRightShare);
+      if (drafted) move_mean(draft_right_, value, kNewSampleShare);
+    };
+    for (int64_t i = 0; i < right; ++i) saw(1);
+    if (right < part.guesses && !sample.ended) saw(0);
+    SharedGuessCounts::Kind& kind = drafted ? counts_.draft : counts_.ngram;
+    kind.guesses += part.guesses;
+    kind.right += right;
     counts_.guesses += part.guesses;
     counts_.right += right;
     sample.sequence.truncate(std::min(sample.sequence.length(), sample.length() - 1));
   }
   counts_.steps += guessed;
   if (measured_) control_.took(rows, seconds);
+}
+
+void StepGuesses::preempted(ScheduledSample& sample) {
+  if (sample.guesses) sample.guesses->draft.reset();
 }
 
 }  // namespace skald

@@ -1,36 +1,67 @@
 // Guesses in a step of several samples (engine/speculate): a sample in decode gets rows for the
 // tokens that may follow its next one. They change no token. Guesses follow from what the sample's
-// own text repeats.
+// own text repeats, or are those of a draft model or a head, which guesses for all samples of a
+// step together.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
+#include "engine/base/clock.h"
 #include "engine/schedule/step_picks.h"
 #include "engine/speculate/guess_control.h"
 #include "engine/speculate/ngram.h"
 #include "engine/speculate/share_control.h"
+#include "engine/speculate/texts_proposer.h"
 
 namespace skald {
 
+// Which guesses a scheduler makes.
+struct GuessPlan {
+  int most = 0;                                     // of a sample and step; 0: none
+  bool ngram = true;                                // from what a text repeats
+  std::shared_ptr<const NgramText> file = nullptr;  // that is searched too, with `ngram`
+  // A draft model or a head; outlives the scheduler and its samples. nullptr: none.
+  TextsProposer* draft = nullptr;
+};
+
+// Guesses of a batch: of all kinds, and those of each kind.
+struct SharedGuessCounts : GuessCounts {
+  struct Kind {
+    int64_t guesses = 0, right = 0;
+  };
+  Kind ngram, draft;
+  double draft_seconds = 0;    // that the draft model has computed
+  std::string draft_ended_by;  // why it guesses no more; empty: it goes on
+
+  void add(const SharedGuessCounts& other);
+};
+
 // What guesses need to know of a sample.
 struct GuessedSample {
-  static constexpr double kFirstRight = 0.7;  // assumed before any guess was checked
+  static constexpr double kFirstRight = 0.7;  // as likely a guess is taken to be right at first
 
-  GuessedSample() { right.assign(static_cast<size_t>(proposer.kinds()), kFirstRight); }
+  explicit GuessedSample(std::shared_ptr<const NgramText> file) : proposer(std::move(file)) {
+    right.assign(static_cast<size_t>(proposer.kinds()), kFirstRight);
+  }
 
   NgramProposer proposer;
-  std::vector<double> right;  // by kind: the probability that the next guess is right
-  int kind = 0;               // of the last offer
+  std::vector<double> right;  // by kind of the proposer: how likely the next guess is right
+  int kind = 0;               // of the proposer's last offer
+  std::unique_ptr<TextsProposer::Text> draft;
+  double draft_right = kFirstRight;
+  bool drafted = false;       // the last guesses are the draft model's
   std::vector<int32_t> text;  // the sample's tokens and the guesses behind them
 };
 
 class StepGuesses {
  public:
-  // most: the most guesses of a sample. rows: the most rows of a step, guesses included.
-  StepGuesses(int most, int64_t rows) : most_(most), rows_(rows), control_(rows) {}
+  // rows: of a step, with the guesses.
+  StepGuesses(const GuessPlan& plan, int64_t rows, SecondsClock clock)
+      : plan_(plan), rows_(rows), clock_(std::move(clock)), control_(rows) {}
 
   struct Room {
     int64_t rows, pages, context;
@@ -38,22 +69,50 @@ class StepGuesses {
   // Adds guesses to the parts, if each is the one row of a sample in decode.
   void add(std::span<StepPicks::Rows> parts, const Room& room);
 
-  // Call after the step's picks were delivered. Removes wrong guesses from the sequences. Records
-  // which guesses were right, and how long the step took.
+  // The parts are the executor's last step, whose picks were delivered: shows their rows to a head.
+  void show(std::span<const StepPicks::Rows> parts, Executor& executor);
+
+  // The step's picks were delivered. Takes wrong guesses back, and learns from what was right, and
+  // from how long the step took.
   void checked(std::span<const StepPicks::Rows> parts, double seconds);
 
-  const GuessCounts& counts() const { return counts_; }
+  // The sample was preempted: it gives its place in the draft model's cache to others.
+  static void preempted(ScheduledSample& sample);
+
+  const SharedGuessCounts& counts() const { return counts_; }
 
  private:
-  int offered(ScheduledSample& sample, const Room& room) const;
+  // What one part of the step is offered.
+  struct Offered {
+    StepPicks::Rows* part;
+    bool drafted;
+  };
 
-  int most_;
+  void offer(StepPicks::Rows& part, const Room& room);
+  GuessedSample& guessed(ScheduledSample& sample) const;
+  double steps_left(const ScheduledSample& sample) const;
+  void ask_draft();
+  void draft_failed(const std::string& reason);
+  void take(StepPicks::Rows& part, std::span<const int32_t> guesses, bool drafted);
+  double& right_of(GuessedSample& sample, bool drafted) const;
+
+  GuessPlan plan_;
   int64_t rows_;
+  SecondsClock clock_;
   ShareControl control_;
-  GuessCounts counts_;
-  bool measured_ = false;  // every row of the step belongs to a sample in decode
-  std::vector<StepPicks::Rows*> offering_;
+  SharedGuessCounts counts_;
+  bool measured_ = false;  // the step has rows of samples in decode alone
+  int failures_ = 0;       // of the draft model
+  // Means of all samples: how likely a guess of the draft model is right, and the new tokens of a
+  // sample that has ended; 0: none has.
+  double draft_right_ = GuessedSample::kFirstRight, ended_tokens_ = 0;
+
+  // Buffers of one step; members only to reuse their memory.
+  std::vector<Offered> offered_;
   std::vector<ShareControl::Offer> offers_;
+  std::vector<StepPicks::Rows*> drafting_;
+  std::vector<TextsProposer::Asked> asked_;
+  std::vector<TextsProposer::Shown> shown_;
 };
 
 }  // namespace skald

@@ -7,28 +7,27 @@ namespace {
 
 constexpr double kLeastShareGain = 1.03;
 constexpr double kNewTimeShare = 0.1;  // of a new measurement in a mean
-// An assumption for steps of more rows than any measured step: an eighth more rows (at least one
-// more) make a step longer by this share.
+// Until steps of as many rows are measured, an eighth more rows, or one more, are taken to cost
+// this much.
 constexpr double kMoreRowsCost = 0.04;
 
-// True if steps with guesses may have this number of rows. The numbers are few, because each takes
-// a graph of its own on a GPU, and several steps before its time is believed.
-bool is_allowed(int64_t rows) {
+// The numbers of rows that steps with guesses have. Each number takes a graph of its own on a GPU,
+// and some steps before its time is believed.
+bool has_steps(int64_t rows) {
   constexpr int64_t kAll = 16, kFourths = 64;
   return rows <= kAll || rows % (rows <= kFourths ? 4 : 16) == 0;
 }
 
-}  // namespace
+using Times = std::vector<StepTime>;
 
-// The measured time of steps of `rows` rows. Without one, a value between the times of the nearest
-// numbers of rows that were measured; 0: no time is known.
-double ShareControl::seconds_of(int64_t rows) const {
-  const auto known = [&](int64_t at) { return steps_[static_cast<size_t>(at)].believed(); };
-  const auto seconds = [&](int64_t at) { return steps_[static_cast<size_t>(at)].seconds; };
+// By steps of as many rows. Otherwise between the nearest numbers of rows that are known.
+double seconds_of(const Times& times, int64_t rows) {
+  const auto known = [&](int64_t at) { return times[static_cast<size_t>(at)].believed(); };
+  const auto seconds = [&](int64_t at) { return times[static_cast<size_t>(at)].seconds; };
   int64_t below = rows, above = rows;
   while (below > 0 && !known(below)) --below;
-  while (above < std::ssize(steps_) && !known(above)) ++above;
-  const bool has_above = above < std::ssize(steps_);
+  while (above < std::ssize(times) && !known(above)) ++above;
+  const bool has_above = above < std::ssize(times);
   if (below == rows) return seconds(rows);
   if (below == 0) return has_above ? seconds(above) : 0;
   const auto more = static_cast<double>(rows - below);
@@ -40,56 +39,133 @@ double ShareControl::seconds_of(int64_t rows) const {
   return seconds(below) + std::max(slope, 0.0) * more;
 }
 
-// The number of rows that gives the most tokens per second, if the likeliest guesses fill the rows
-// beyond `sequences`. The result `sequences` means no guesses.
-int64_t ShareControl::best_rows(int64_t sequences, int64_t rows) {
-  const double plain = seconds_of(sequences);
-  if (plain == 0) return sequences;  // the time without guesses is not known yet
-  const bool tries = skipped_ >= wait_;
-  double most = kLeastShareGain * static_cast<double>(sequences) / plain;
-  double tokens = static_cast<double>(sequences);
-  int64_t best = sequences;
-  for (int64_t count = 1; count <= std::ssize(guesses_) && sequences + count <= rows; ++count) {
-    tokens += guesses_[static_cast<size_t>(count - 1)].right;
-    const int64_t all = sequences + count;
-    if (!is_allowed(all)) continue;
-    if (tries && best == sequences) best = all;  // the fewest guesses, unless others pay
-    const double rate = tokens / seconds_of(all);
-    if (rate <= most) continue;
-    most = rate;
-    best = all;
+void add_time(Times& times, int64_t rows, double seconds) {
+  if (rows < std::ssize(times)) times[static_cast<size_t>(rows)].add(seconds, kNewTimeShare);
+}
+
+}  // namespace
+
+// Lists the guesses of the offers `from`, the best ones first. A text's later guesses are less
+// likely, so they follow its earlier ones. Of two offers of a text, that of the draft model counts
+// if its guesses are clearly more often right.
+void ShareControl::list(std::span<const Offer> offers, From from) {
+  constexpr double kClearly = 0.1;
+  guesses_.clear();
+  const size_t none = offers.size();
+  size_t chosen = none;  // of the text's offers
+  const auto end_text = [&] {
+    if (chosen == none) return;
+    double right = 1;
+    for (int before = 0; before < offers[chosen].most; ++before) {
+      guesses_.push_back({right *= offers[chosen].right, before, chosen});
+    }
+    chosen = none;
+  };
+  const auto value = [&](const Offer& offer) {
+    return offer.right - (offer.drafted ? kClearly : 0.0);
+  };
+  for (size_t i = 0; i < offers.size(); ++i) {
+    const Offer& offer = offers[i];
+    if (offer.text < 0 || i == 0 || offers[i - 1].text != offer.text) end_text();
+    if (from != From::All && (from == From::Drafted) != offer.drafted) continue;
+    if (chosen == none || value(offer) > value(offers[chosen])) chosen = i;
+  }
+  end_text();
+  std::stable_sort(guesses_.begin(), guesses_.end(),
+                   [](const Guess& a, const Guess& b) { return a.right > b.right; });
+}
+
+// What a guess adds to the draft model's time. Its steps compute one guess of each text.
+double ShareControl::draft_seconds(const Step& step, const Guess& guess) {
+  const Offer& offer = step.offers[guess.offer];
+  if (!offer.drafted) return 0;
+  const auto depth = static_cast<size_t>(guess.before);
+  if (deep_.size() <= depth) deep_.resize(depth + 1);
+  const int64_t texts = ++deep_[depth];
+  const double more =
+      seconds_of(drafts_, texts) - (texts > 1 ? seconds_of(drafts_, texts - 1) : 0.0);
+  return more + (depth == 0 ? offer.seconds : 0.0);
+}
+
+// The number of guesses with the most tokens per second; none: no number pays.
+ShareControl::Plan ShareControl::best_plan(const Step& step, From from) {
+  Plan best{from};
+  const double plain = seconds_of(steps_, step.texts);
+  if (plain == 0) return best;  // what guesses are compared with is not known
+  list(step.offers, from);
+  deep_.clear();
+  auto tokens = static_cast<double>(step.texts);
+  best.rate = kLeastShareGain * tokens / plain;
+  double drafting = 0;
+  for (int64_t count = 1; count <= std::ssize(guesses_) && step.texts + count <= step.rows;
+       ++count) {
+    const Guess& guess = guesses_[static_cast<size_t>(count - 1)];
+    tokens += guess.right;
+    drafting += draft_seconds(step, guess);
+    const int64_t all = step.texts + count;
+    if (!has_steps(all)) continue;
+    const double rate = tokens / (seconds_of(steps_, all) + drafting);
+    if (rate <= best.rate) continue;
+    best.rate = rate;
+    best.guesses = count;
   }
   return best;
 }
 
-std::span<const int> ShareControl::share(std::span<const Offer> offers, int64_t sequences,
-                                         int64_t rows) {
-  shares_.assign(offers.size(), 0);
-  guesses_.clear();
-  for (size_t i = 0; i < offers.size(); ++i) {
-    double right = 1;
-    for (int count = 0; count < offers[i].most; ++count) {
-      guesses_.push_back({right *= offers[i].right, i});
+// To see whether guesses pay.
+ShareControl::Plan ShareControl::fewest(const Step& step, From from) {
+  list(step.offers, from);
+  int64_t count = 1;
+  while (!has_steps(step.texts + count)) ++count;
+  const bool fits = count <= std::ssize(guesses_) && step.texts + count <= step.rows;
+  return {from, fits ? count : 0};
+}
+
+ShareControl::Plan ShareControl::choose(const Step& step, bool drafts, bool others) {
+  if (seconds_of(steps_, step.texts) == 0) return {};
+  Plan best = others ? best_plan(step, From::Free) : Plan{};
+  if (drafts) {
+    const Plan all = best_plan(step, From::All);
+    if (all.guesses > 0 && (best.guesses == 0 || all.rate > best.rate)) best = all;
+    // Guesses that cost nothing may hide those of the draft model.
+    if ((best.guesses == 0 || best.from == From::Free) && drafted_.due()) {
+      const Plan tried = fewest(step, From::Drafted);
+      if (tried.guesses > 0) return tried;
     }
   }
-  rows = std::min(rows, std::ssize(steps_) - 1);
-  if (guesses_.empty() || sequences >= rows) return shares_;
-  // A sequence's later guesses are less likely, so they follow its earlier ones.
-  std::stable_sort(guesses_.begin(), guesses_.end(),
-                   [](const Guess& a, const Guess& b) { return a.right > b.right; });
-  const int64_t count = best_rows(sequences, rows) - sequences;
-  if (count == 0) {
-    ++skipped_;
-    return shares_;
+  return best.guesses == 0 && free_.due() ? fewest(step, From::Free) : best;
+}
+
+std::span<const int> ShareControl::share(std::span<const Offer> offers, int64_t texts,
+                                         int64_t rows) {
+  shares_.assign(offers.size(), 0);
+  const Step step{offers, texts, std::min(rows, std::ssize(steps_) - 1)};
+  const auto drafted = [](const Offer& offer) { return offer.drafted; };
+  const bool drafts = std::any_of(offers.begin(), offers.end(), drafted);
+  const bool others = !std::all_of(offers.begin(), offers.end(), drafted);
+  if (offers.empty() || texts >= step.rows) return shares_;
+  const Plan plan = choose(step, drafts, others);
+  list(offers, plan.from);
+  for (int64_t i = 0; i < plan.guesses; ++i) {
+    ++shares_[guesses_[static_cast<size_t>(i)].offer];
   }
-  for (int64_t i = 0; i < count; ++i) ++shares_[guesses_[static_cast<size_t>(i)].offer];
-  wait_ = skipped_ >= wait_ ? std::min(2 * wait_, kMostWait) : kLeastWait;
-  skipped_ = 0;
+  bool shares_drafted = false, shares_free = false;
+  for (size_t i = 0; i < offers.size(); ++i) {
+    if (shares_[i] > 0) (offers[i].drafted ? shares_drafted : shares_free) = true;
+  }
+  drafted_.skipped += drafts && !shares_drafted;
+  free_.skipped += others && !shares_free;
   return shares_;
 }
 
-void ShareControl::took(int64_t rows, double seconds) {
-  if (rows < std::ssize(steps_)) steps_[static_cast<size_t>(rows)].add(seconds, kNewTimeShare);
+void ShareControl::made(bool drafted) {
+  Tries& tries = drafted ? drafted_ : free_;
+  tries.wait = tries.due() ? std::min(2 * tries.wait, kMostWait) : kLeastWait;
+  tries.skipped = 0;
 }
+
+void ShareControl::took(int64_t rows, double seconds) { add_time(steps_, rows, seconds); }
+
+void ShareControl::draft_took(int64_t texts, double seconds) { add_time(drafts_, texts, seconds); }
 
 }  // namespace skald

@@ -1,13 +1,13 @@
-// Heads that guess further tokens from what a model has computed (engine/speculate/head.h): the
-// layer that the model's own files have for it (MTP), and heads that were trained for a model and
-// are published by themselves (EAGLE-3).
+// Heads that guess further tokens from what a model has computed (engine/speculate/head_texts.h):
+// the layer that the model's own files have for it (MTP), and heads that were trained for a model
+// and are published by themselves (EAGLE-3).
 #pragma once
 
 #include <filesystem>
 #include <optional>
 #include <vector>
 
-#include "engine/speculate/head.h"
+#include "engine/speculate/head_texts.h"
 #include "models/open.h"
 
 namespace skald {

@@ -95,7 +95,7 @@ TEST_CASE("--spec ngram changes no result, and the report counts what was guesse
   const Json counts = Json::parse(read_file(report)).at("counts").at("guesses");
   CHECK(counts["steps"].get<int>() > 0);
   CHECK(counts["tokens"].get<int>() >= counts["right"].get<int>());
-  const Outcome unknown = guessed.run({"--spec", "draft"});
+  const Outcome unknown = guessed.run({"--spec", "medusa"});
   CHECK(unknown.code == 2);
   CHECK(has(unknown.err, "--spec"));
 }

@@ -62,6 +62,22 @@ TEST_CASE("a draft model that is the model itself is always right") {
   }
 }
 
+TEST_CASE("guesses from a file of texts change no text, and are right where it repeats the file") {
+  const TempFolder temp;
+  const Json plain = report(demo(), {"--temp", "0"});
+  const std::string same = temp.write("same.txt", plain["text"].get<std::string>()).string();
+  const std::string other = temp.write("other.txt", "Once upon a time there was a sea.").string();
+  for (const std::string& file : {same, other}) {
+    for (const Arguments& by : {Arguments{}, Arguments{"--spec", "auto"}}) {
+      Arguments with{"--temp", "0", "--spec-text", file};
+      with.insert(with.end(), by.begin(), by.end());
+      const Json guessed = report(demo(), with);
+      CHECK(guessed["ids"] == plain["ids"]);
+      if (file == same) CHECK(guessed["guesses"]["right"].get<int>() > 0);
+    }
+  }
+}
+
 TEST_CASE("--stats says what was guessed, and what the draft model takes") {
   const Outcome stats = skald({"run", "--device", "cpu", "-n", "60", "-p", "Once upon a time", "-s",
                                "1", "-md", demo(), "--device-draft", "cpu", "--stats"});
@@ -173,9 +189,17 @@ TEST_CASE("a wrong path, a broken file or a wrong flag is an error") {
   check_refused(skald({"run", "Hi", "--device-draft", "cpu"}), 2, "needs a draft model");
   check_refused(skald({"run", "Hi", "-md", demo(), "-devd", "tpu"}), 2,
                 "--device-draft 'tpu': expected auto, cpu, cuda or cuda:N");
+  const auto text = [](const std::string& file, const std::string& by = "ngram") {
+    return skald({"run", "Hi", "--spec", by, "--spec-text", file});
+  };
+  check_refused(text("no/such/file"), 2, "no/such/file");
+  check_refused(text(temp.write("empty.txt", "").string()), 2, "empty.txt: is empty");
+  check_refused(text(temp.write("latin.txt", "caf\xE9 au lait").string()), 2, "are no UTF-8");
+  check_refused(text("-"), 2, "--spec-text: takes a file");
+  check_refused(text(broken, "draft"), 2, "--spec draft needs a draft model");
+  check_refused(text(broken, "mtp"), 2, "--spec-text is searched by --spec ngram and auto");
   check_refused(skald({"chat", model, "--chat-template", "chatml", "--spec", "draft"}), 2,
                 "--spec draft needs a draft model");
-  check_refused(skald({"batch", "-m", model, "-md", demo()}), 2, "unknown flag '-md'");
 }
 
 TEST_CASE("a chat with a draft model says the same, also after turns are taken back") {

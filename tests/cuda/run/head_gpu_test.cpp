@@ -7,7 +7,7 @@
 #include "engine/cpu/executor.h"
 #include "engine/schedule/session.h"
 #include "engine/speculate/guesser.h"
-#include "engine/speculate/head.h"
+#include "engine/speculate/one_text.h"
 #include "models/heads/heads.h"
 #include "tests/catch.h"
 #include "tests/cuda/kernels/relative_error.h"

@@ -36,7 +36,7 @@ struct GuessedRun {
 
 GuessedRun run_guessing(const std::vector<Request>& requests, const Limits& limits, int guesses) {
   const auto executor = limited_executor(limits);
-  Scheduler scheduler(*executor, {.sequences = limits.sequences, .guesses = guesses},
+  Scheduler scheduler(*executor, {.sequences = limits.sequences, .guesses = {.most = guesses}},
                       counting_clock());
   Batch batch(requests);
   GuessedRun run;
@@ -111,7 +111,8 @@ TEST_CASE("guesses end with the context, with stop tokens and with cancelled sam
   // A stop token that may stand in the middle of right guesses.
   for (const int guesses : {0, 7}) {
     const auto executor = limited_executor(limits);
-    Scheduler scheduler(*executor, {.sequences = 6, .guesses = guesses}, counting_clock());
+    Scheduler scheduler(*executor, {.sequences = 6, .guesses = {.most = guesses}},
+                        counting_clock());
     Batch batch(requests);
     std::vector<std::vector<int32_t>> stops;
     for (size_t i = 0; i < requests.size(); ++i) {
@@ -147,7 +148,7 @@ class NoGuesses final : public WrappedExecutor {
 TEST_CASE("where there is no memory for guesses, there are none, and the load stays") {
   const std::vector<Request> requests = repeating_prompts();
   NoGuesses executor(limited_executor({.rows = 64, .sequences = 6}));
-  Scheduler scheduler(executor, {.sequences = 6, .guesses = 7}, counting_clock());
+  Scheduler scheduler(executor, {.sequences = 6, .guesses = {.most = 7}}, counting_clock());
   Batch batch(requests);
   const Results& results = batch.run(scheduler);
   CHECK(scheduler.counts().lowered == 0);

@@ -1,6 +1,6 @@
 // A draft model as the one who guesses: what it guesses, what its cache holds, and that the text
 // stays the same.
-#include "engine/speculate/draft.h"
+#include "engine/speculate/one_text.h"
 
 #include <algorithm>
 
@@ -130,7 +130,7 @@ TEST_CASE("after tokens were taken back, guesses are those of a fresh computatio
     }
   }
   guesses_of(proposer, text, 1);
-  CHECK(std::equal(text.begin(), text.end(), proposer.computed().begin()));
+  CHECK(std::equal(text.begin(), text.end(), proposer.text().computed().begin()));
 }
 
 TEST_CASE("a session with a draft model writes the same text") {
@@ -231,7 +231,7 @@ TEST_CASE("a long prompt is taken in by parts, each as long as a step") {
   const GuessedText text{prompt, &params};
   int parts = 1;
   for (; !proposer->catch_up(text); ++parts) {
-    CHECK(std::ssize(proposer->computed()) == parts * 16);
+    CHECK(std::ssize(proposer->text().computed()) == parts * 16);
   }
   CHECK(parts == 6);
   CHECK(proposer->guess(text, 3) == written({}, prompt, 3, params));
@@ -314,7 +314,7 @@ class Pairs final : public Translation {
 };
 
 TEST_CASE("a draft model of another vocabulary guesses through a translation") {
-  DraftProposer proposer(small({.seed = 3}), kVocab, std::make_unique<Pairs>());
+  DraftProposer proposer(small({.seed = 3}), kVocab, [] { return std::make_unique<Pairs>(); });
   const Tokens text = {2, 3, 40, 41, 10, 11}, translated = {1, 20, 5};
   const Tokens own = written({.seed = 3}, translated, 5, params_of(0));
   const Tokens guesses = guesses_of(proposer, text, 5, params_of(1));  // greedy all the same

@@ -1,6 +1,8 @@
 #include "engine/speculate/ngram.h"
 
 #include <algorithm>
+#include <chrono>
+#include <cstdio>
 
 #include "engine/base/rng.h"
 #include "tests/catch.h"
@@ -90,6 +92,71 @@ TEST_CASE("guesses of a random text are those of a search through it") {
     found += !expected.empty();
   }
   CHECK(found > 200);
+}
+
+// A file's tokens, so that each few of them stand somewhere.
+std::shared_ptr<const NgramText> file_of(Tokens tokens) {
+  return std::make_shared<NgramText>(std::move(tokens));
+}
+
+TEST_CASE("what followed the last tokens in a file is guessed, up to the file's end") {
+  NgramProposer proposer(file_of({1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 9}));
+  CHECK(proposer.kinds() == 6);
+  const Guesses four = guesses_of(proposer, {2, 3, 4, 5}, 2);
+  CHECK(four.tokens == Tokens{6, 7});
+  CHECK(four.kind == 4);
+  CHECK(guesses_of(proposer, {50, 1, 2}, 7).tokens == Tokens{9});  // the last place, and its end
+  CHECK(guesses_of(proposer, {2, 9}, 7).tokens.empty());           // nothing follows
+  CHECK(guesses_of(proposer, {7, 8}, 0).tokens.empty());
+  CHECK(guesses_of(proposer, {8, 7}, 7).tokens.empty());
+  NgramProposer none(file_of({}));
+  CHECK(guesses_of(none, {1, 2, 1, 2}, 1).tokens == Tokens{1});
+}
+
+TEST_CASE("a text's own repetition goes before that of a file, and more tokens before fewer") {
+  NgramProposer proposer(file_of({9, 1, 2, 50, 8, 7, 1, 2, 60}));
+  const Guesses own = guesses_of(proposer, {1, 2, 40, 1, 2}, 1);
+  CHECK(own.tokens == Tokens{40});
+  CHECK(own.kind == 2);
+  const Guesses longer = guesses_of(proposer, {1, 2, 40, 8, 7, 1, 2}, 1);
+  CHECK(longer.tokens == Tokens{60});
+  CHECK(longer.kind == 4);
+}
+
+TEST_CASE("places in a file are those of a search through it") {
+  Tokens tokens;
+  for (int64_t i = 0; i < 2000; ++i) tokens.push_back(static_cast<int32_t>(uniform(9, 0, i) * 5));
+  const NgramText file(tokens);
+  for (int64_t i = 0; i < 300; ++i) {
+    Tokens last;
+    for (int64_t j = 0; j < 6; ++j) last.push_back(static_cast<int32_t>(uniform(9, i, j) * 5));
+    for (size_t length = 0; length < kNgramLengths.size(); ++length) {
+      const auto count = static_cast<std::ptrdiff_t>(kNgramLengths[length]);
+      size_t expected = 0;
+      for (size_t end = kNgramLengths[length]; end < tokens.size(); ++end) {
+        const auto to = tokens.begin() + static_cast<std::ptrdiff_t>(end);
+        if (std::equal(to - count, to, last.end() - count)) expected = end;
+      }
+      CHECK(file.find(length, last) == expected);
+    }
+  }
+}
+
+TEST_CASE("how long a guess from a file of 100,000 tokens takes", "[.][speed]") {
+  Tokens tokens;
+  for (int64_t i = 0; i < 100000; ++i)
+    tokens.push_back(static_cast<int32_t>(uniform(9, 0, i) * 200));
+  const auto file = file_of(tokens);
+  NgramProposer proposer(file);
+  Tokens text;
+  const auto begin = std::chrono::steady_clock::now();
+  size_t guessed = 0;
+  for (int64_t i = 0; i < 20000; ++i) {
+    text.push_back(tokens[static_cast<size_t>(i * 3 + i % 2)]);
+    guessed += guesses_of(proposer, text, 7).tokens.size();
+  }
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+  std::printf("%.2f us a token, %zu guesses\n", took.count() / 20000 * 1e6, guessed);
 }
 
 }  // namespace

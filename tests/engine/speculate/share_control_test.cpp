@@ -14,6 +14,12 @@ using Offers = std::vector<ShareControl::Offer>;
 std::vector<int> shared(ShareControl& control, const Offers& offers, int64_t texts,
                         int64_t rows = 256) {
   const auto shares = control.share(offers, texts, rows);
+  for (const bool drafted : {false, true}) {
+    bool made = false;
+    for (size_t i = 0; i < offers.size(); ++i)
+      made |= shares[i] > 0 && offers[i].drafted == drafted;
+    if (made) control.made(drafted);
+  }
   return {shares.begin(), shares.end()};
 }
 
@@ -112,6 +118,61 @@ TEST_CASE("seconds between known numbers of rows are known") {
   ShareControl cheap(256);
   for (int i = 0; i < 4; ++i) cheap.took(8, 1), cheap.took(16, 1.1);
   CHECK(rows_of(shared(cheap, Offers(8, {0.99, 1}), 8), 8) == 16);
+}
+
+// Steps take `fixed` and one for each row, and a step of the draft model takes `draft`.
+std::vector<int> learned_with_draft(ShareControl& control, const Offers& offers, int64_t texts,
+                                    double draft) {
+  std::vector<int> shares;
+  for (int i = 0; i < 300; ++i) {
+    shares = shared(control, offers, texts);
+    for (int depth = 0; depth < 7; ++depth) {
+      int64_t drafted = 0;
+      for (size_t j = 0; j < offers.size(); ++j) drafted += offers[j].drafted && shares[j] > depth;
+      if (drafted > 0) control.draft_took(drafted, draft);
+    }
+    const int64_t rows = rows_of(shares, texts);
+    control.took(rows, 100 + static_cast<double>(rows));
+  }
+  return shares;
+}
+
+TEST_CASE(
+    "a draft model's guesses are made if they pay with its time, and for all texts together") {
+  Offers offers;
+  for (int64_t text = 0; text < 8; ++text) offers.push_back({0.8, 7, text, true});
+  ShareControl quick(256), slow(256);
+  const std::vector<int> many = learned_with_draft(quick, offers, 8, 5);
+  for (const int share : many) CHECK(share >= 2);
+  CHECK(rows_of(learned_with_draft(slow, offers, 8, 200), 8) == 8);
+  // What is to be computed before the first guess counts too.
+  for (auto& offer : offers) offer.seconds = 100;
+  ShareControl late(256);
+  CHECK(rows_of(learned_with_draft(late, offers, 8, 5), 8) == 8);
+}
+
+TEST_CASE("a text takes the better of two offers, and those without cost where the draft is slow") {
+  const Offers offers = {{0.9, 7, 1}, {0.95, 7, 1, true}, {0.3, 7, 2}, {0.9, 7, 2, true}};
+  ShareControl quick(256), slow(256);
+  const std::vector<int> both = learned_with_draft(quick, offers, 2, 1);
+  CHECK(both[0] > 0);  // hardly worse
+  CHECK(both[1] == 0);
+  CHECK(both[2] == 0);
+  CHECK(both[3] > 0);
+  const std::vector<int> free = learned_with_draft(slow, offers, 2, 500);
+  CHECK(free[0] > 0);
+  CHECK(free[1] + free[3] == 0);
+}
+
+TEST_CASE("a try is made in each step until its guesses could be made") {
+  ShareControl control(256);
+  const Offers offers = {{0.1, 7, 1, true}};
+  for (int i = 0; i < 4; ++i) control.took(1, 1), control.took(2, 2);
+  int tried = 0;
+  for (int i = 0; i < 60; ++i) tried += control.share(offers, 1, 256)[0] > 0;
+  CHECK(tried == 60 - 48);
+  control.made(true);
+  CHECK(control.share(offers, 1, 256)[0] == 0);
 }
 
 }  // namespace

@@ -1,0 +1,57 @@
+// Guesses for one text by what could guess for several: a draft model (draft_texts.h) or a head
+// (head_texts.h).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "engine/speculate/draft_texts.h"
+#include "engine/speculate/head_texts.h"
+
+namespace skald {
+
+template <class Texts>
+class OneTextProposer final : public Proposer {
+ public:
+  // The arguments of Texts.
+  template <class... Arguments>
+  explicit OneTextProposer(Arguments&&... arguments)
+      : texts_(std::forward<Arguments>(arguments)...), text_(texts_) {}
+
+  int kinds() const override { return 1; }
+  std::optional<Features> features() const override { return texts_.features(); }
+  void computed(std::span<const int32_t> tokens, int64_t first,
+                std::span<const float> features) override {
+    const TextsProposer::Shown shown{&text_, tokens, first, features};
+    texts_.computed({&shown, 1});
+  }
+  Offer offer(const GuessedText& text, int most) override {
+    return {0, texts_.offer(text_, text.tokens, most)};
+  }
+  bool catch_up(const GuessedText& text) override {
+    asked_ = {&text_, text, 0};
+    texts_.catch_up({&asked_, 1});
+    return asked_.ready;
+  }
+  std::vector<int32_t> guess(const GuessedText& text, int count) override {
+    asked_.of = text;
+    asked_.count = count;
+    texts_.guess({&asked_, 1});
+    return std::move(asked_.guesses);
+  }
+
+  const typename Texts::Text& text() const { return text_; }  // for tests
+
+ private:
+  Texts texts_;
+  typename Texts::Text text_;
+  TextsProposer::Asked asked_ = {};
+};
+
+using DraftProposer = OneTextProposer<DraftTexts>;
+using HeadProposer = OneTextProposer<HeadTexts>;
+
+}  // namespace skald
