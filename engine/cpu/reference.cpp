@@ -43,11 +43,12 @@ class ReferenceKernels final : public Kernels {
   void rms_norm(const RmsNormArgs& a) override {
     for (int64_t r = 0; r < a.rows; ++r) {
       const float* in = a.in + r * a.dim;
+      const float* weight = a.weight_of(r);
       float* out = a.out + r * a.dim;
       double squares = 0;
       for (int64_t i = 0; i < a.dim; ++i) squares += double{in[i]} * in[i];
       const float scale = static_cast<float>(1 / std::sqrt(squares / a.dim + a.eps));
-      for (int64_t i = 0; i < a.dim; ++i) out[i] = in[i] * scale * (a.weight ? a.weight[i] : 1);
+      for (int64_t i = 0; i < a.dim; ++i) out[i] = in[i] * scale * (weight ? weight[i] : 1);
     }
   }
 
@@ -177,7 +178,7 @@ class ReferenceKernels final : public Kernels {
       const float* in = a.in + r * a.cols;
       for (int64_t c = 0; c < a.cols; ++c) {
         const float* weight = a.weight + c * a.taps;
-        double sum = double{weight[kept]} * in[c];
+        double sum = (a.bias ? double{a.bias[c]} : 0) + double{weight[kept]} * in[c];
         for (int64_t t = 0; t < kept; ++t) sum += double{weight[t]} * state[t * a.cols + c];
         a.out[r * a.cols + c] = activated(static_cast<float>(sum), a.activation);
       }
@@ -214,6 +215,31 @@ class ReferenceKernels final : public Kernels {
             sum += double{number} * query[i];
           }
           out[j] = static_cast<float>(sum / std::sqrt(double(s.key_dim)));
+        }
+      }
+    }
+  }
+
+  void state_space(const StateSpaceArgs& a) override {
+    const SpaceSpec& s = a.spec;
+    for (int64_t r = 0; r < a.rows; ++r) {
+      const float* in = a.in + r * s.inputs();
+      for (int h = 0; h < s.heads; ++h) {
+        float* state = a.at[r].state + int64_t{h} * s.head_dim * s.state_dim;
+        if (a.at[r].position == 0) std::fill_n(state, int64_t{s.head_dim} * s.state_dim, 0.0f);
+        const float* value = in + int64_t{h} * s.head_dim;
+        const float* key = in + s.values() + int64_t{h / (s.heads / s.groups)} * s.state_dim;
+        const float* query = key + s.keys();
+        const double step = softplus(double{a.step[r * s.heads + h]} + a.bias[h]);
+        const double kept = std::exp(a.rate[h] * step);
+        for (int64_t j = 0; j < s.head_dim; ++j) {
+          double sum = double{a.skip[h]} * value[j];
+          for (int64_t i = 0; i < s.state_dim; ++i) {
+            float& number = state[j * s.state_dim + i];
+            number = static_cast<float>(kept * number + step * value[j] * key[i]);
+            sum += double{number} * query[i];
+          }
+          a.out[r * s.values() + int64_t{h} * s.head_dim + j] = static_cast<float>(sum);
         }
       }
     }

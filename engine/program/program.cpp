@@ -99,8 +99,9 @@ int64_t Program::weight_bytes(int sequences) const {
             [](const Rope&) {},
             [&](const Attention& o) { count(o.sinks); },
             [](const HeadPart&) {},
-            [&](const CausalConv& o) { count(o.weight); },
+            [&](const CausalConv& o) { count(o.weight), count(o.bias); },
             [&](const DeltaNet& o) { count(o.rate), count(o.bias); },
+            [&](const StateSpace& o) { count(o.rate), count(o.bias), count(o.skip); },
             [](const GatedAct&) {},
             [](const Activate&) {},
             [](const Add&) {},
@@ -125,6 +126,7 @@ std::string_view op_name(const Op& op) {
           [](const HeadPart&) { return "head_part"; },
           [](const CausalConv&) { return "causal_conv"; },
           [](const DeltaNet&) { return "delta_net"; },
+          [](const StateSpace&) { return "state_space"; },
           [](const GatedAct&) { return "gated_act"; },
           [](const Activate&) { return "activate"; },
           [](const RowGate&) { return "row_gate"; },
@@ -150,6 +152,7 @@ const ActId* op_output(const Op& op) {
                         [](const HeadPart& o) -> Out { return &o.out; },
                         [](const CausalConv& o) -> Out { return &o.out; },
                         [](const DeltaNet& o) -> Out { return &o.out; },
+                        [](const StateSpace& o) -> Out { return &o.out; },
                         [](const GatedAct& o) -> Out { return &o.out; },
                         [](const Activate& o) -> Out { return &o.out; },
                         [](const RowGate& o) -> Out { return &o.x; },
@@ -180,6 +183,9 @@ std::vector<ActId> op_inputs(const Op& op) {
                         [](const CausalConv& o) { return In{o.in}; },
                         [](const DeltaNet& o) {
                           return In{o.in, o.decay, o.beta};
+                        },
+                        [](const StateSpace& o) {
+                          return In{o.in, o.step};
                         },
                         [](const GatedAct& o) {
                           return In{o.gate, o.up};
@@ -337,6 +343,7 @@ void check_program(const Program& p) {
   auto cols = [&](ActId id) { return p.act(id).cols; };
   auto view = [&](WeightId id) { return p.weight(id).view; };
   auto floats = [&](int state) { return p.states[static_cast<size_t>(state)].floats; };
+  auto has = [&](WeightId id, int64_t numbers) { return view(id).rows * view(id).cols == numbers; };
   auto norm_fits = [&](WeightId id, int64_t width) {
     return id == WeightId::None || view(id).cols == width;
   };
@@ -355,7 +362,9 @@ void check_program(const Program& p) {
                      (o.weight != WeightId::None || o.kind == NormKind::Rms);
             },
             [&](const HeadNorm& o) {
-              return norm_fits(o.weight, o.head_dim) && cols(o.x) == int64_t{o.heads} * o.head_dim;
+              const bool fits = o.weight == WeightId::None || has(o.weight, cols(o.x)) ||
+                                view(o.weight).cols == o.head_dim;
+              return fits && cols(o.x) == int64_t{o.heads} * o.head_dim;
             },
             [&](const Linear& o) {
               if (o.heads > 1) {
@@ -411,6 +420,7 @@ void check_program(const Program& p) {
               return o.in != o.out && cols(o.in) == cols(o.out) && o.taps > 1 &&
                      view(o.weight).rows == cols(o.in) && view(o.weight).cols == o.taps &&
                      floats(o.state) == (o.taps - 1) * cols(o.in) &&
+                     (o.bias == WeightId::None || has(o.bias, cols(o.in))) &&
                      (o.activation == Activation::Silu || o.activation == Activation::Identity);
             },
             [&](const DeltaNet& o) {
@@ -419,6 +429,13 @@ void check_program(const Program& p) {
                      cols(o.in) == 2 * s.keys() + s.values() && cols(o.decay) == s.value_heads &&
                      cols(o.beta) == s.value_heads && view(o.rate).cols == s.value_heads &&
                      view(o.bias).cols == s.value_heads && floats(o.state) == s.state_floats();
+            },
+            [&](const StateSpace& o) {
+              const SpaceSpec& s = o.spec;
+              return s.groups > 0 && s.heads % s.groups == 0 && cols(o.out) == s.values() &&
+                     cols(o.in) == s.inputs() && cols(o.step) == s.heads && has(o.rate, s.heads) &&
+                     has(o.bias, s.heads) && has(o.skip, s.heads) &&
+                     floats(o.state) == s.state_floats();
             },
             [&](const GatedAct& o) {
               return cols(o.gate) == cols(o.up) && cols(o.up) == cols(o.out);

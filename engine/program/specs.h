@@ -66,6 +66,21 @@ struct DeltaSpec {
 };
 inline constexpr float kDeltaNormEps = 1e-6f;  // added to a key's and a query's squared length
 
+// The heads of a state-space layer. Head h reads the keys and queries of group h / (heads /
+// groups).
+struct SpaceSpec {
+  int heads = 0;  // a multiple of groups
+  int head_dim = 0;
+  int groups = 0;
+  int state_dim = 0;  // of a key and of a query
+
+  int64_t values() const { return int64_t{heads} * head_dim; }  // columns of all heads
+  int64_t keys() const { return int64_t{groups} * state_dim; }  // columns of all keys
+  int64_t inputs() const { return values() + 2 * keys(); }      // values, keys, queries
+  int64_t state_floats() const { return values() * state_dim; }
+  bool operator==(const SpaceSpec&) const = default;
+};
+
 // How an expert's router logit becomes its weight: a softmax over all experts, or a sigmoid.
 enum class Gating : uint8_t { Softmax, Sigmoid };
 
