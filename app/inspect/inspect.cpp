@@ -32,6 +32,8 @@ std::string_view activation_name(Activation activation) {
       return "sigmoid";
     case Activation::Identity:
       return "identity";
+    case Activation::SquaredRelu:
+      return "squared_relu";
   }
   return "";
 }

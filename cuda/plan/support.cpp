@@ -36,6 +36,7 @@ std::string_view missing(const Program& program, size_t at) {
   }
   if (gates(at)) return convolves(at - 1) || convolves(at + 1) ? "" : kNoActivation;
   if (const auto* o = std::get_if<Activate>(&op)) {
+    if (o->activation == Activation::SquaredRelu) return "of squares";
     return o->activation == Activation::Identity ? kNoActivation : "";
   }
   if (const auto* o = std::get_if<Experts>(&op)) {
@@ -43,6 +44,7 @@ std::string_view missing(const Program& program, size_t at) {
     if (o->spec.groups > kMostGroups) return "with more than 32 groups of experts";
     if (o->spec.count > kMostExperts) return "with more than 1024 experts";
     static_assert(kMostExperts == 1024);
+    if (o->gate == WeightId::None) return "without gates";
     return o->spec.activation == Activation::Identity ? kNoActivation : "";
   }
   if (const auto* o = std::get_if<Add>(&op)) {

@@ -156,7 +156,7 @@ struct RowGateArgs {
 
 struct ExpertsArgs {
   TensorView router;   // [count, dim]
-  const Weight* gate;  // [count] of [ffn_dim, dim]
+  const Weight* gate;  // [count] of [ffn_dim, dim]; nullptr: Experts without a gate
   const Weight* up;    // [count] of [ffn_dim, dim]
   const Weight* down;  // [count] of [dim, ffn_dim]
   const float* in;     // [rows, dim]

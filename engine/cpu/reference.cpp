@@ -255,7 +255,7 @@ class ReferenceKernels final : public Kernels {
   }
 
   void experts(const ExpertsArgs& a) override {
-    const int64_t dim = a.router.cols, ffn_dim = a.gate->view.rows;
+    const int64_t dim = a.router.cols, ffn_dim = a.up->view.rows;
     std::vector<float> gate(static_cast<size_t>(ffn_dim)), up(gate.size()),
         y(static_cast<size_t>(dim));
     for (int64_t r = 0; r < a.rows; ++r) {
@@ -266,12 +266,16 @@ class ReferenceKernels final : public Kernels {
           return all ? all + static_cast<int64_t>(e) * width : nullptr;
         };
         if (a.observer) {
-          a.observer->see(a.gate[e], in, 1);
+          if (a.gate) a.observer->see(a.gate[e], in, 1);
           a.observer->see(a.up[e], in, 1);
         }
-        linear({a.gate[e].view, bias(a.gate_bias, ffn_dim), in, gate.data(), 1});
         linear({a.up[e].view, bias(a.up_bias, ffn_dim), in, up.data(), 1});
-        gated_act({gate.data(), up.data(), gate.data(), ffn_dim, a.spec.activation});
+        if (a.gate) {
+          linear({a.gate[e].view, bias(a.gate_bias, ffn_dim), in, gate.data(), 1});
+          gated_act({gate.data(), up.data(), gate.data(), ffn_dim, a.spec.activation});
+        } else {
+          activate({up.data(), gate.data(), ffn_dim, a.spec.activation});
+        }
         if (a.observer) a.observer->see(a.down[e], gate.data(), 1);
         linear({a.down[e].view, bias(a.down_bias, dim), gate.data(), y.data(), 1});
         const double scaled = weight * (a.expert_scale ? a.expert_scale[e] : 1);
@@ -363,6 +367,7 @@ class ReferenceKernels final : public Kernels {
   static float activated(float x, Activation activation) {
     if (activation == Activation::Identity) return x;
     if (activation == Activation::Sigmoid) return 1 / (1 + std::exp(-x));
+    if (activation == Activation::SquaredRelu) return x < 0 ? 0 : x * x;
     return activation == Activation::Silu ? x / (1 + std::exp(-x)) : gelu_tanh(x);
   }
 

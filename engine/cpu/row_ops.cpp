@@ -96,7 +96,9 @@ void RowOps::run(const RowGate& op, int64_t rows) {
 }
 
 void RowOps::run(const Experts& op, int64_t rows, const Choice& choice) {
-  const auto first = [&](WeightId id) { return &program_.weight(id); };
+  const auto first = [&](WeightId id) {
+    return id == WeightId::None ? nullptr : &program_.weight(id);
+  };
   if (observer_) observer_->see(program_.weight(op.router), data(op.route), rows);
   kernels_.experts({program_.weight(op.router).view, first(op.gate), first(op.up), first(op.down),
                     data(op.in), data(op.out), rows, op.spec, vector(op.router_bias),

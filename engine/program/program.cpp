@@ -89,7 +89,9 @@ int64_t Program::weight_bytes(int sequences) const {
               count(o.router);
               count(o.router_bias), count(o.choice_bias), count(o.expert_scale);
               int64_t expert = 0;
-              for (WeightId part : {o.gate, o.up, o.down}) expert += weight(part).view.bytes();
+              for (WeightId part : {o.gate, o.up, o.down}) {
+                if (part != WeightId::None) expert += weight(part).view.bytes();
+              }
               for (WeightId bias : {o.gate_bias, o.up_bias, o.down_bias}) {
                 if (bias != WeightId::None) expert += weight(bias).view.own_row_bytes();
               }
@@ -445,7 +447,8 @@ void check_program(const Program& p) {
               return o.x != o.in && view(o.weight).rows == 1 && view(o.weight).cols == cols(o.in);
             },
             [&](const Experts& o) {
-              const TensorView gate = view(o.gate);
+              const TensorView up = view(o.up);
+              const bool gated = o.gate != WeightId::None;
               const auto alike = [&](WeightId first, int64_t rows, int64_t width) {
                 for (int e = 0; e < o.spec.count; ++e) {
                   const TensorView v = view(o.of(first, e));
@@ -457,10 +460,11 @@ void check_program(const Program& p) {
                 return id == WeightId::None || (view(id).rows == rows && view(id).cols == width);
               };
               const bool all_or_none =
-                  (o.gate_bias == WeightId::None) == (o.up_bias == WeightId::None) &&
+                  (gated ? (o.gate_bias == WeightId::None) == (o.up_bias == WeightId::None)
+                         : o.gate_bias == WeightId::None) &&
                   (o.gate_bias == WeightId::None) == (o.down_bias == WeightId::None);
-              return all_or_none && bias_fits(o.gate_bias, o.spec.count, gate.rows) &&
-                     bias_fits(o.up_bias, o.spec.count, gate.rows) &&
+              return all_or_none && bias_fits(o.gate_bias, o.spec.count, up.rows) &&
+                     bias_fits(o.up_bias, o.spec.count, up.rows) &&
                      bias_fits(o.down_bias, o.spec.count, cols(o.in)) &&
                      bias_fits(o.router_bias, 1, o.spec.count) &&
                      bias_fits(o.choice_bias, 1, o.spec.count) &&
@@ -473,8 +477,9 @@ void check_program(const Program& p) {
                      o.spec.count % o.spec.groups == 0 &&
                      o.spec.used <= o.spec.count / o.spec.groups * o.spec.used_groups &&
                      o.spec.used <= o.spec.count && view(o.router).rows == o.spec.count &&
-                     view(o.router).cols == cols(o.in) && alike(o.gate, gate.rows, cols(o.in)) &&
-                     alike(o.up, gate.rows, cols(o.in)) && alike(o.down, cols(o.in), gate.rows);
+                     view(o.router).cols == cols(o.in) &&
+                     (!gated || alike(o.gate, up.rows, cols(o.in))) &&
+                     alike(o.up, up.rows, cols(o.in)) && alike(o.down, cols(o.in), up.rows);
             },
             [&](const Add& o) { return cols(o.x) == cols(o.y); },
             [](const AllReduce&) { return true; },

@@ -165,17 +165,19 @@ struct RowGate {
 // order of their numbers. y[e] = down[e] · (activation(gate[e] · in) * (up[e] · in)). weight is the
 // softmax of router_scale * router · route over all experts, or its sigmoid; if normalized, it is
 // divided by the sum over the used experts. In the end it is multiplied by the expert's own scale.
+// Without a gate, y[e] = down[e] · activation(up[e] · in).
 // Routing is computed in float32 on every backend. Each product may have a bias.
 //
 // gate, up and down are the first expert's; the weights of the others have the next numbers. All
 // experts have one format and shape. If the file stacks them, they follow one another in memory;
 // between gates may stand ups.
 struct Experts {
-  ActId out, in;      // two buffers
-  ActId route;        // what the router reads; `in`, or another buffer of its width
-  WeightId router;    // [count, dim]
-  WeightId gate, up;  // [ffn_dim, dim]
-  WeightId down;      // [dim, ffn_dim]
+  ActId out, in;    // two buffers
+  ActId route;      // what the router reads; `in`, or another buffer of its width
+  WeightId router;  // [count, dim]
+  WeightId gate;    // [ffn_dim, dim], or None
+  WeightId up;      // [ffn_dim, dim]
+  WeightId down;    // [dim, ffn_dim]
   ExpertsSpec spec;
   // A row for each expert, or None. All three products have one, or none has.
   WeightId gate_bias = WeightId::None, up_bias = WeightId::None;  // [count, ffn_dim]

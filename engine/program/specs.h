@@ -13,8 +13,9 @@ enum class NormKind : uint8_t { Rms, Layer };
 // How a gate and an up become one number. Silu and GeluTanh: activation(gate) * up. ClampedSwiglu
 // (gpt-oss), for experts alone: gate is at most kSwigluLimit, up within it, and the result is
 // gate / (1 + exp(-kSwigluSlope * gate)) * (up + 1).
-// Sigmoid, for gates of attention: sigmoid(gate) * up. Identity: gate * up.
-enum class Activation : uint8_t { Silu, GeluTanh, ClampedSwiglu, Sigmoid, Identity };
+// Sigmoid, for gates of attention: sigmoid(gate) * up. Identity: gate * up. SquaredRelu, without a
+// gate: relu(up)².
+enum class Activation : uint8_t { Silu, GeluTanh, ClampedSwiglu, Sigmoid, Identity, SquaredRelu };
 inline constexpr float kSwigluLimit = 7, kSwigluSlope = 1.702f;
 
 // Queries grow with their position, so that attention stays sharp in a long context: the query at

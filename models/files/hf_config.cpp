@@ -31,6 +31,25 @@ bool fits_int64(const nlohmann::json& value) {
   return value.is_number_integer();
 }
 
+// Python writes numbers that JSON has no word for: Infinity and NaN. They become null, so that
+// their keys say nothing.
+std::string without_infinities(std::string_view original) {
+  std::string text(original);
+  constexpr std::string_view kWords[] = {"-Infinity", "Infinity", "NaN"};
+  bool in_string = false;
+  for (size_t at = 0; at < text.size(); ++at) {
+    if (text[at] == '"') in_string = !in_string;
+    if (in_string) {
+      at += text[at] == '\\';
+      continue;
+    }
+    for (const std::string_view word : kWords) {
+      if (text.compare(at, word.size(), word) == 0) text.replace(at, word.size(), "null");
+    }
+  }
+  return text;
+}
+
 }  // namespace
 
 struct HfConfig::Json {
@@ -64,7 +83,8 @@ HfConfig HfConfig::parse(const std::string& text, const std::string& where) {
       return true;
     };
     std::string changed;
-    json->value = nlohmann::json::parse(without_nul(text, changed), limit_depth);
+    json->value =
+        nlohmann::json::parse(without_infinities(without_nul(text, changed)), limit_depth);
   } catch (const Error& problem) {
     fail(Exit::Model, where, ": is not valid JSON: ", problem.what());
   } catch (const nlohmann::json::exception&) {
