@@ -161,7 +161,8 @@ void state_space(const StateSpaceArgs& a, StateRun run, int head) {
     const float* in = a.in + r * s.inputs();
     const float *value = in + value_at, *key = in + key_at, *query = key + s.keys();
     float* out = a.out + r * s.values() + value_at;
-    const double step = softplus(double{a.step[r * s.heads + head]} + a.bias[head]);
+    const double step = std::clamp(softplus(double{a.step[r * s.heads + head]} + a.bias[head]),
+                                   double{s.least_step}, double{s.most_step});
     const auto kept = static_cast<float>(std::exp(a.rate[head] * step));
     float learned[kRows], sums[kRows];
     for (int64_t j = 0; j < s.head_dim;) {

@@ -230,7 +230,8 @@ class ReferenceKernels final : public Kernels {
         const float* value = in + int64_t{h} * s.head_dim;
         const float* key = in + s.values() + int64_t{h / (s.heads / s.groups)} * s.state_dim;
         const float* query = key + s.keys();
-        const double step = softplus(double{a.step[r * s.heads + h]} + a.bias[h]);
+        const double step = std::clamp(softplus(double{a.step[r * s.heads + h]} + a.bias[h]),
+                                       double{s.least_step}, double{s.most_step});
         const double kept = std::exp(a.rate[h] * step);
         for (int64_t j = 0; j < s.head_dim; ++j) {
           double sum = double{a.skip[h]} * value[j];

@@ -138,7 +138,8 @@ struct DeltaNet {
   int state;      // index into Program::states
 };
 // A state space (Mamba-2): attention whose memory is one matrix S [head_dim, state_dim] for each
-// head. A token's step, softplus(step + bias), says how much S fades and how much of it is new:
+// head. A token's step, softplus(step + bias) within the spec's bounds, says how much S fades and
+// how much of it is new:
 //   S = exp(rate * step) * S + step * value ⊗ key,  out = S · query + skip * value
 // The state holds S.
 struct StateSpace {

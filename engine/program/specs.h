@@ -74,6 +74,8 @@ struct SpaceSpec {
   int head_dim = 0;
   int groups = 0;
   int state_dim = 0;  // of a key and of a query
+  // A token's step is at least and at most this.
+  float least_step = 0, most_step = HUGE_VALF;
 
   int64_t values() const { return int64_t{heads} * head_dim; }  // columns of all heads
   int64_t keys() const { return int64_t{groups} * state_dim; }  // columns of all keys

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
@@ -98,6 +99,15 @@ SpaceConfig read_space(const HfConfig& config, const std::string& pattern) {
   s.groups = number("n_groups", 1, kMostHeads);
   s.state_dim = number("ssm_state_size", 1, kMostHeadDim);
   check_space(s, config.where());
+  constexpr std::string_view kSteps = "time_step_limit";
+  if (config.has(kSteps)) {
+    const std::vector<float> bounds = config.floats(kSteps);
+    if (bounds.size() != 2 || !(bounds[0] >= 0 && bounds[0] <= bounds[1])) {
+      fail(Exit::Model, config.where(), ": '", kSteps,
+           "' must have two numbers, the lower one first, none below 0");
+    }
+    s.least_step = bounds[0], s.most_step = bounds[1];
+  }
   space.taps = number("conv_kernel", 2, kMostConvTaps);
   space.conv_bias = config.boolean_or("use_conv_bias", true);
   return space;
@@ -138,6 +148,8 @@ ModelConfig from_hf(const HfConfig& file) {
   const std::string pattern = read_pattern(config, c.layers);
   c.space = read_space(config, pattern);
   c.experts = read_experts(config, pattern);
+  if (c.experts.count > 0 && pattern.find(kFeedForward) == pattern.npos)
+    c.ffn_dim = c.experts.ffn_dim;
   complete(c);
   return c;
 }
@@ -151,6 +163,8 @@ ModelConfig from_gguf(const GgufFile& file) {
     c.experts.dense.clear();
     for (int layer = 0; layer < c.layers; ++layer) {
       c.experts.dense.push_back(!file.find(concat("blk.", layer, ".ffn_gate_inp.weight")));
+      const Tensor* up = file.find(concat("blk.", layer, ".ffn_up.weight"));
+      if (up) c.ffn_dim = up->view.rows;
     }
     const int64_t shared = c.experts.shared_dim;
     if (shared > 0) c.experts.shared_dim = gguf_shared_width(file, shared);

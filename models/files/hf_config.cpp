@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -31,23 +32,29 @@ bool fits_int64(const nlohmann::json& value) {
   return value.is_number_integer();
 }
 
-// Python writes numbers that JSON has no word for: Infinity and NaN. They become null, so that
-// their keys say nothing.
-std::string without_infinities(std::string_view original) {
-  std::string text(original);
-  constexpr std::string_view kWords[] = {"-Infinity", "Infinity", "NaN"};
+// Python writes numbers that JSON has no word for. The infinities become the largest numbers, and
+// NaN becomes null, so that its key says nothing.
+std::string without_infinities(std::string_view text) {
+  struct Word {
+    std::string_view python, json;
+  };
+  constexpr Word kWords[] = {{"-Infinity", "-3e38"}, {"Infinity", "3e38"}, {"NaN", "null"}};
+  std::string result;
   bool in_string = false;
   for (size_t at = 0; at < text.size(); ++at) {
-    if (text[at] == '"') in_string = !in_string;
-    if (in_string) {
-      at += text[at] == '\\';
+    const auto word = std::find_if(std::begin(kWords), std::end(kWords), [&](const Word& w) {
+      return !in_string && text.substr(at).starts_with(w.python);
+    });
+    if (word != std::end(kWords)) {
+      result += word->json;
+      at += word->python.size() - 1;
       continue;
     }
-    for (const std::string_view word : kWords) {
-      if (text.compare(at, word.size(), word) == 0) text.replace(at, word.size(), "null");
-    }
+    if (text[at] == '"') in_string = !in_string;
+    result += text[at];
+    if (in_string && text[at] == '\\' && at + 1 < text.size()) result += text[++at];
   }
-  return text;
+  return result;
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <string>
+#include <utility>
 
 #include "engine/base/error.h"
 #include "models/families/shared/config.h"
@@ -12,14 +13,15 @@
 namespace skald {
 namespace {
 
-// A layer's numbers for each head, as a column: GGUF has one of each in a row.
-void put_column(MadeTensor& tensor, bool is_log_rate) {
-  const int64_t count = tensor.source.cols;
-  std::vector<float> floats(static_cast<size_t>(count));
+// Numbers that a folder has in one row, as GGUF's float32 of another shape.
+void reshape(MadeTensor& tensor, std::vector<int64_t> shape, bool is_log_rate = false) {
+  tensor.values.resize(static_cast<size_t>(tensor.source.cols));
   std::vector<std::byte> scratch;
-  tensor.source.decode_row(0, floats.data(), scratch);
-  for (const float x : floats) tensor.values.push_back(is_log_rate ? -std::exp(x) : x);
-  tensor.shape = {count, 1};
+  tensor.source.decode_row(0, tensor.values.data(), scratch);
+  for (float& x : tensor.values) {
+    if (is_log_rate) x = -std::exp(x);
+  }
+  tensor.shape = std::move(shape);
   tensor.type = DType::F32;
   tensor.source = {};
 }
@@ -80,11 +82,11 @@ void export_space(const ModelConfig& c, std::string_view architecture, GgufExpor
     if (tensor.name.ends_with(".ssm_conv1d.weight")) {
       tensor.shape = {tensor.source.rows, tensor.source.cols};  // without the middle 1
     } else if (tensor.name.ends_with(".ssm_norm.weight")) {
-      tensor.shape = {s.groups, s.values() / s.groups};
+      reshape(tensor, {s.groups, s.values() / s.groups});
     } else if (tensor.name.ends_with(".ssm_d")) {
-      put_column(tensor, false);
+      reshape(tensor, {s.heads, 1});
     } else if (tensor.name.ends_with(".ssm_a.log")) {
-      put_column(tensor, true);
+      reshape(tensor, {s.heads, 1}, true);
       tensor.name.resize(tensor.name.size() - std::string_view(".log").size());
     }
   }
