@@ -3,15 +3,14 @@
 #pragma once
 
 #include <cmath>
-#include <random>
 #include <string>
 
-#include "tests/gguf_writer.h"
+#include "tests/random_gguf.h"
 #include "tests/small_models.h"
 
 namespace skald::test {
 
-class RecurrentGguf {
+class RecurrentGguf : RandomGguf {
  public:
   static constexpr uint32_t kVocab = kByteVocab, kDim = 48, kLayers = 3, kFfnDim = 64;
   static constexpr uint32_t kHeads = 2, kHeadDim = 32;  // of attention
@@ -91,25 +90,6 @@ class RecurrentGguf {
     ones(blk + "ssm_norm.weight", kValueDim);
     tensor(blk + "ssm_out.weight", kDim, kValues);
   }
-
-  template <class Next>
-  void vector(const std::string& name, uint64_t count, const Next& next) {
-    std::string data;
-    for (uint64_t i = 0; i < count; ++i) data += raw<float>(next());
-    w_.tensors.push_back({name, {count}, 0, data});
-  }
-  void ones(const std::string& name, uint64_t count) {
-    vector(name, count, [] { return 1.0f; });
-  }
-  void tensor(const std::string& name, uint64_t rows, uint64_t cols) {
-    const float size = 1.5f / std::sqrt(static_cast<float>(cols));
-    vector(name, rows * cols, [&] { return size * normal_(random_); });
-    w_.tensors.back().dims = {cols, rows};
-  }
-
-  GgufWriter w_;
-  std::mt19937_64 random_{7};
-  std::normal_distribution<float> normal_;
 };
 
 }  // namespace skald::test

@@ -32,6 +32,8 @@ std::string_view activation_name(Activation activation) {
       return "sigmoid";
     case Activation::Identity:
       return "identity";
+    case Activation::SquaredRelu:
+      return "squared_relu";
   }
   return "";
 }
@@ -108,6 +110,10 @@ std::vector<int> delta_layers(const ModelConfig& c) {
   return layers_where(c, [&](int layer) { return c.has_delta(layer); });
 }
 
+std::vector<int> space_layers(const ModelConfig& c) {
+  return layers_where(c, [&](int layer) { return c.has_space(layer); });
+}
+
 const char* name(QkNorm norm) {
   constexpr const char* kNames[] = {"none", "heads", "whole"};
   return kNames[static_cast<size_t>(norm)];
@@ -166,6 +172,11 @@ Json config_json(const ModelConfig& c) {
           {"shared_kv_ffn_dim", c.shared_kv.ffn_dim},
           {"layer_embedding", c.layer_embedding},
           {"short_convolution_layers", conv_layers(c)},
+          {"state_space_layers", space_layers(c)},
+          {"state_space_heads", c.space.spec.heads},
+          {"state_space_head_dim", c.space.spec.head_dim},
+          {"state_space_groups", c.space.spec.groups},
+          {"state_space_state_dim", c.space.spec.state_dim},
           {"latent", c.latent.rank},
           {"delta_net_layers", delta_layers(c)},
           {"delta_net_key_heads", c.delta.spec.key_heads},
@@ -282,12 +293,18 @@ std::string attention_text(const ModelConfig& c) {
   return text;
 }
 
-// The line about layers with a delta net or a short convolution; empty for a model without them.
+// The line about layers with a recurrent state; empty for a model without them.
 std::string recurrent_text(const ModelConfig& c) {
   const std::vector<int> convs = conv_layers(c);
   if (!convs.empty()) {
     return concat("\n  convolution over ", counted(c.short_conv.taps, "token"),
                   layers_text(convs, c.layers));
+  }
+  const std::vector<int> spaces = space_layers(c);
+  if (!spaces.empty()) {
+    const SpaceSpec& s = c.space.spec;
+    return concat("\n  state space ", counted(s.heads, "state"), " of ", s.head_dim, " x ",
+                  s.state_dim, ", ", counted(s.groups, "group"), layers_text(spaces, c.layers));
   }
   const std::vector<int> nets = delta_layers(c);
   if (nets.empty()) return "";

@@ -50,7 +50,9 @@ double products_per_row(const Program& program) {
     if (const auto* experts = std::get_if<Experts>(&op)) {
       count(experts->router);
       for (int i = 0; i < experts->spec.used; ++i) {
-        for (WeightId id : {experts->gate, experts->up, experts->down}) count(id);
+        for (WeightId id : {experts->gate, experts->up, experts->down}) {
+          if (id != WeightId::None) count(id);
+        }
       }
     }
   }

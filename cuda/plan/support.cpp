@@ -10,7 +10,8 @@ namespace {
 
 // What the kernels do not support in the op, as the end of a message that begins "op 3, add, ".
 // Empty: they support the op.
-std::string_view missing(const std::vector<Op>& ops, size_t at) {
+std::string_view missing(const Program& program, size_t at) {
+  const std::vector<Op>& ops = program.ops;
   constexpr std::string_view kNoActivation = "without an activation";
   const Op& op = ops[at];
   // Ops of a short convolution, `at` past the ends included.
@@ -23,11 +24,20 @@ std::string_view missing(const std::vector<Op>& ops, size_t at) {
   };
   if (std::holds_alternative<Delta>(op)) return "of an adapter (--lora)";
   const auto* conv = std::get_if<CausalConv>(&op);
+  if (conv && conv->bias != WeightId::None) return "with a bias, as state spaces (Mamba-2) have";
+  if (std::holds_alternative<StateSpace>(op)) return "(Mamba-2)";
   if (conv && conv->activation == Activation::Identity) {
     return gates(at - 1) && gates(at + 1) ? "" : "without an activation or gates around it";
   }
+  if (const auto* o = std::get_if<HeadNorm>(&op)) {
+    const bool own =
+        o->weight != WeightId::None &&
+        program.weight(o->weight).view.cols * program.weight(o->weight).view.rows != o->head_dim;
+    return own ? "with weights of each head" : "";
+  }
   if (gates(at)) return convolves(at - 1) || convolves(at + 1) ? "" : kNoActivation;
   if (const auto* o = std::get_if<Activate>(&op)) {
+    if (o->activation == Activation::SquaredRelu) return "of squares";
     return o->activation == Activation::Identity ? kNoActivation : "";
   }
   if (const auto* o = std::get_if<Experts>(&op)) {
@@ -35,6 +45,7 @@ std::string_view missing(const std::vector<Op>& ops, size_t at) {
     if (o->spec.groups > kMostGroups) return "with more than 32 groups of experts";
     if (o->spec.count > kMostExperts) return "with more than 1024 experts";
     static_assert(kMostExperts == 1024);
+    if (o->gate == WeightId::None) return "without gates";
     return o->spec.activation == Activation::Identity ? kNoActivation : "";
   }
   if (const auto* o = std::get_if<Add>(&op)) {
@@ -50,7 +61,7 @@ std::string_view missing(const std::vector<Op>& ops, size_t at) {
 
 void refuse_ops_without_kernels(const Program& program) {
   for (size_t i = 0; i < program.ops.size(); ++i) {
-    std::string_view what = missing(program.ops, i);
+    std::string_view what = missing(program, i);
     if (what.empty()) continue;
     fail(Exit::Failed, "CUDA has no kernel for op ", i, ", ", op_name(program.ops[i]), " ", what,
          "; use --device cpu");

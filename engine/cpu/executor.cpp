@@ -254,7 +254,13 @@ class CpuExecutor final : public RankExecutor {
 
   void apply(const CausalConv& op) {
     kernels_->causal_conv({data(op.in), vector(op.weight), data(op.out), state_rows(op.state),
-                           rows(), program_.act(op.in).cols, op.taps, op.activation});
+                           rows(), program_.act(op.in).cols, op.taps, op.activation,
+                           vector(op.bias)});
+  }
+
+  void apply(const StateSpace& op) {
+    kernels_->state_space({data(op.in), data(op.step), vector(op.rate), vector(op.bias),
+                           vector(op.skip), data(op.out), state_rows(op.state), rows(), op.spec});
   }
 
   void apply(const DeltaNet& op) {

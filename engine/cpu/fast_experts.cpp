@@ -144,7 +144,7 @@ void FastExperts::run(const ExpertsArgs& args) {
   const ExpertsSize& size = options_.experts;
   const int count = args.spec.count;
   check(args.rows <= options_.max_rows && count <= size.count && args.spec.used <= size.used &&
-            args.router.cols <= size.dim && args.gate->view.rows <= size.ffn_dim,
+            args.router.cols <= size.dim && args.up->view.rows <= size.ffn_dim,
         "experts fit the workspace");
   args.chosen ? take_choice(args) : route(args);
   sort(args);
@@ -214,7 +214,7 @@ void FastExperts::compute(const ExpertsArgs& args, int first, int end) {
 }
 
 void FastExperts::multiply(const ExpertsArgs& args, int first, int end) {
-  const int64_t ffn_dim = args.gate->view.rows, from = begins_[static_cast<size_t>(first)];
+  const int64_t ffn_dim = args.up->view.rows, from = begins_[static_cast<size_t>(first)];
   const int64_t rows = begins_[static_cast<size_t>(end)] - from;
   float *x = x_.as<float>(), *gate = gate_.as<float>(), *up = up_.as<float>();
   products_.clear();
@@ -229,15 +229,19 @@ void FastExperts::multiply(const ExpertsArgs& args, int first, int end) {
       products_.push_back({weight, bias, in + at * weight.cols, out + at * weight.rows, count});
     }
   };
-  add(args.gate, args.gate_bias, x, gate);
-  if (args.gate->view.type != args.up->view.type) {
+  if (args.gate) add(args.gate, args.gate_bias, x, gate);
+  if (args.gate && args.gate->view.type != args.up->view.type) {
     linear_.run(products_, x, rows);
     products_.clear();
   }
   add(args.up, args.up_bias, x, up);
   linear_.run(products_, x, rows);
   share_range(pool_, rows * ffn_dim, [&](int64_t at, int64_t count) {
-    pointwise_.gated_act(args.spec.activation, gate + at, up + at, gate + at, count);
+    if (args.gate) {
+      pointwise_.gated_act(args.spec.activation, gate + at, up + at, gate + at, count);
+    } else {
+      pointwise_.activate(args.spec.activation, up + at, gate + at, count);
+    }
   });
   products_.clear();
   add(args.down, args.down_bias, gate, x);

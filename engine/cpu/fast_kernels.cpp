@@ -40,7 +40,7 @@ class FastKernels final : public Kernels {
 
   void rms_norm(const RmsNormArgs& a) override {
     each(a.rows, a.dim, [&](int64_t r) {
-      pointwise_.rms_norm(a.in + r * a.dim, a.weight, a.out + r * a.dim, a.dim, a.eps);
+      pointwise_.rms_norm(a.in + r * a.dim, a.weight_of(r), a.out + r * a.dim, a.dim, a.eps);
     });
   }
 
@@ -112,6 +112,17 @@ class FastKernels final : public Kernels {
         const StateRun& run = runs_[static_cast<size_t>(i / a.spec.value_heads)];
         states_.delta_net(a, run, static_cast<int>(i % a.spec.value_heads),
                           delta_scratch_.data() + thread * floats);
+      }
+    });
+  }
+
+  void state_space(const StateSpaceArgs& a) override {
+    split_into_runs(a.at, a.rows);
+    const int64_t heads = a.spec.heads, units = std::ssize(runs_) * heads;
+    std::atomic<int64_t> next{0};
+    pool_.run([&](int, int) {
+      for (int64_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < units;) {
+        states_.state_space(a, runs_[static_cast<size_t>(i / heads)], static_cast<int>(i % heads));
       }
     });
   }

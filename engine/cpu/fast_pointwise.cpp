@@ -97,6 +97,10 @@ HWY_INLINE VF sigmoid(VF x) {
 HWY_INLINE VF activated(Activation activation, VF x) {
   if (activation == Activation::Identity) return x;
   if (activation == Activation::Sigmoid) return sigmoid(x);
+  if (activation == Activation::SquaredRelu) {
+    // A comparison, not Max, so that NaN stays.
+    return hn::IfThenZeroElse(hn::Lt(x, hn::Zero(DF())), hn::Mul(x, x));
+  }
   return activation == Activation::Silu ? silu(x) : gelu_tanh(x);
 }
 

@@ -30,7 +30,8 @@ void causal_conv(const CausalConvArgs& a, StateRun run, int64_t from, int64_t co
     const float* in = a.in + r * a.cols + from;
     float* out = a.out + r * a.cols + from;
     for (int64_t c = 0; c < count; ++c) {
-      double sum = double{weight[c * a.taps + kept]} * in[c];
+      double sum =
+          (a.bias ? double{a.bias[from + c]} : 0) + double{weight[c * a.taps + kept]} * in[c];
       for (int64_t t = 0; t < kept; ++t)
         sum += double{weight[c * a.taps + t]} * state[t * a.cols + c];
       out[c] = static_cast<float>(sum);
@@ -127,8 +128,60 @@ void delta_net(const DeltaNetArgs& a, StateRun run, int head, float* scratch) {
   }
 }
 
+// kRows rows of a head's matrix at a time share the loads of the key and of the query. Returns the
+// products of the query with each row in `sums`.
+template <int kRows>
+HWY_INLINE void update_rows(int64_t state_dim, const float* key, const float* query, float kept,
+                            const float* learned, float* state, float* sums) {
+  const DF d;
+  const VF fades = hn::Set(d, kept);
+  VF total[kRows];
+  for (VF& sum : total) sum = hn::Zero(d);
+  for (int64_t i = 0; i < state_dim; i += kLanes) {
+    const int n = static_cast<int>(std::min<int64_t>(kLanes, state_dim - i));
+    const VF k = load_some(key + i, n), q = load_some(query + i, n);
+    for (int j = 0; j < kRows; ++j) {
+      float* at = state + j * state_dim + i;
+      const VF number = hn::MulAdd(hn::Set(d, learned[j]), k, hn::Mul(fades, load_some(at, n)));
+      store_some(number, at, n);
+      total[j] = hn::MulAdd(number, q, total[j]);
+    }
+  }
+  for (int j = 0; j < kRows; ++j) sums[j] = hn::GetLane(hn::SumOfLanes(d, total[j]));
+}
+
+void state_space(const StateSpaceArgs& a, StateRun run, int head) {
+  constexpr int kRows = 4;
+  const SpaceSpec& s = a.spec;
+  const int64_t value_at = int64_t{head} * s.head_dim;
+  const int64_t key_at = s.values() + int64_t{head / (s.heads / s.groups)} * s.state_dim;
+  float* state = a.at[run.first].state + value_at * s.state_dim;
+  if (a.at[run.first].position == 0) std::fill_n(state, int64_t{s.head_dim} * s.state_dim, 0.0f);
+  for (int64_t r = run.first; r < run.first + run.count; ++r) {
+    const float* in = a.in + r * s.inputs();
+    const float *value = in + value_at, *key = in + key_at, *query = key + s.keys();
+    float* out = a.out + r * s.values() + value_at;
+    const double step = std::clamp(softplus(double{a.step[r * s.heads + head]} + a.bias[head]),
+                                   double{s.least_step}, double{s.most_step});
+    const auto kept = static_cast<float>(std::exp(a.rate[head] * step));
+    float learned[kRows], sums[kRows];
+    for (int64_t j = 0; j < s.head_dim;) {
+      const int rows = j + kRows <= s.head_dim ? kRows : 1;
+      for (int i = 0; i < rows; ++i) learned[i] = static_cast<float>(step * value[j + i]);
+      float* at = state + j * s.state_dim;
+      if (rows == kRows) {
+        update_rows<kRows>(s.state_dim, key, query, kept, learned, at, sums);
+      } else {
+        update_rows<1>(s.state_dim, key, query, kept, learned, at, sums);
+      }
+      for (int i = 0; i < rows; ++i) out[j + i] = sums[i] + a.skip[head] * value[j + i];
+      j += rows;
+    }
+  }
+}
+
 const StateKernels* state_table() {
-  static const StateKernels kTable{causal_conv, delta_net};
+  static const StateKernels kTable{causal_conv, delta_net, state_space};
   return &kTable;
 }
 

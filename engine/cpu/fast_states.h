@@ -20,6 +20,7 @@ struct StateKernels {
   // Columns [from, from + count).
   void (*causal_conv)(const CausalConvArgs& args, StateRun run, int64_t from, int64_t count);
   void (*delta_net)(const DeltaNetArgs& args, StateRun run, int value_head, float* scratch);
+  void (*state_space)(const StateSpaceArgs& args, StateRun run, int head);
 };
 
 const StateKernels& state_kernels();

@@ -26,10 +26,15 @@ struct EmbedArgs {
 
 struct RmsNormArgs {
   const float* in;      // [rows, dim]
-  const float* weight;  // [dim] or nullptr
+  const float* weight;  // [weights, dim], by turns one for each row; or nullptr
   float* out;           // [rows, dim]; may be `in`
   int64_t rows, dim;
   float eps;
+  int64_t weights = 1;
+
+  const float* weight_of(int64_t row) const {
+    return weight ? weight + row % weights * dim : nullptr;
+  }
 };
 
 struct LayerNormArgs {
@@ -119,6 +124,7 @@ struct CausalConvArgs {
   int64_t rows, cols;
   int taps;
   Activation activation = Activation::Silu;  // or Identity
+  const float* bias = nullptr;               // [cols] or nullptr
 };
 
 struct DeltaNetArgs {
@@ -131,6 +137,16 @@ struct DeltaNetArgs {
   DeltaSpec spec;
 };
 
+struct StateSpaceArgs {
+  const float* in;                  // [rows, spec.inputs()]
+  const float* step;                // [rows, heads]
+  const float *rate, *bias, *skip;  // [heads]
+  float* out;                       // [rows, spec.values()]
+  const StateRow* at;               // [rows]; a state is [heads, head_dim, state_dim]
+  int64_t rows;
+  SpaceSpec spec;
+};
+
 struct RowGateArgs {
   float* x;             // [rows, cols]; each row is multiplied by sigmoid(weight · its row of in)
   const float* in;      // [rows, dim]
@@ -140,7 +156,7 @@ struct RowGateArgs {
 
 struct ExpertsArgs {
   TensorView router;   // [count, dim]
-  const Weight* gate;  // [count] of [ffn_dim, dim]
+  const Weight* gate;  // [count] of [ffn_dim, dim]; nullptr: Experts without a gate
   const Weight* up;    // [count] of [ffn_dim, dim]
   const Weight* down;  // [count] of [dim, ffn_dim]
   const float* in;     // [rows, dim]
@@ -189,6 +205,7 @@ class Kernels {
   virtual void head_part(const HeadPartArgs& args) = 0;
   virtual void causal_conv(const CausalConvArgs& args) = 0;
   virtual void delta_net(const DeltaNetArgs& args) = 0;
+  virtual void state_space(const StateSpaceArgs& args) = 0;
   virtual void row_gate(const RowGateArgs& args) = 0;
   virtual void experts(const ExpertsArgs& args) = 0;
   virtual void add(const AddArgs& args) = 0;

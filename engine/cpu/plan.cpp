@@ -61,11 +61,11 @@ KernelOptions kernel_options(const Program& program, const RunOptions& options) 
   for (const Op& op : program.ops) {
     const auto* o = std::get_if<Experts>(&op);
     if (!o) continue;
-    const TensorView& gate = program.weight(o->gate).view;
+    const TensorView& up = program.weight(o->up).view;
     most.count = std::max(most.count, int64_t{o->spec.count});
     most.used = std::max(most.used, int64_t{o->spec.used});
-    most.dim = std::max(most.dim, gate.cols);
-    most.ffn_dim = std::max(most.ffn_dim, gate.rows);
+    most.dim = std::max(most.dim, up.cols);
+    most.ffn_dim = std::max(most.ffn_dim, up.rows);
   }
   return result;
 }

@@ -43,11 +43,12 @@ class ReferenceKernels final : public Kernels {
   void rms_norm(const RmsNormArgs& a) override {
     for (int64_t r = 0; r < a.rows; ++r) {
       const float* in = a.in + r * a.dim;
+      const float* weight = a.weight_of(r);
       float* out = a.out + r * a.dim;
       double squares = 0;
       for (int64_t i = 0; i < a.dim; ++i) squares += double{in[i]} * in[i];
       const float scale = static_cast<float>(1 / std::sqrt(squares / a.dim + a.eps));
-      for (int64_t i = 0; i < a.dim; ++i) out[i] = in[i] * scale * (a.weight ? a.weight[i] : 1);
+      for (int64_t i = 0; i < a.dim; ++i) out[i] = in[i] * scale * (weight ? weight[i] : 1);
     }
   }
 
@@ -177,7 +178,7 @@ class ReferenceKernels final : public Kernels {
       const float* in = a.in + r * a.cols;
       for (int64_t c = 0; c < a.cols; ++c) {
         const float* weight = a.weight + c * a.taps;
-        double sum = double{weight[kept]} * in[c];
+        double sum = (a.bias ? double{a.bias[c]} : 0) + double{weight[kept]} * in[c];
         for (int64_t t = 0; t < kept; ++t) sum += double{weight[t]} * state[t * a.cols + c];
         a.out[r * a.cols + c] = activated(static_cast<float>(sum), a.activation);
       }
@@ -219,6 +220,32 @@ class ReferenceKernels final : public Kernels {
     }
   }
 
+  void state_space(const StateSpaceArgs& a) override {
+    const SpaceSpec& s = a.spec;
+    for (int64_t r = 0; r < a.rows; ++r) {
+      const float* in = a.in + r * s.inputs();
+      for (int h = 0; h < s.heads; ++h) {
+        float* state = a.at[r].state + int64_t{h} * s.head_dim * s.state_dim;
+        if (a.at[r].position == 0) std::fill_n(state, int64_t{s.head_dim} * s.state_dim, 0.0f);
+        const float* value = in + int64_t{h} * s.head_dim;
+        const float* key = in + s.values() + int64_t{h / (s.heads / s.groups)} * s.state_dim;
+        const float* query = key + s.keys();
+        const double step = std::clamp(softplus(double{a.step[r * s.heads + h]} + a.bias[h]),
+                                       double{s.least_step}, double{s.most_step});
+        const double kept = std::exp(a.rate[h] * step);
+        for (int64_t j = 0; j < s.head_dim; ++j) {
+          double sum = double{a.skip[h]} * value[j];
+          for (int64_t i = 0; i < s.state_dim; ++i) {
+            float& number = state[j * s.state_dim + i];
+            number = static_cast<float>(kept * number + step * value[j] * key[i]);
+            sum += double{number} * query[i];
+          }
+          a.out[r * s.values() + int64_t{h} * s.head_dim + j] = static_cast<float>(sum);
+        }
+      }
+    }
+  }
+
   void row_gate(const RowGateArgs& a) override {
     for (int64_t r = 0; r < a.rows; ++r) {
       double dot = 0;
@@ -229,7 +256,7 @@ class ReferenceKernels final : public Kernels {
   }
 
   void experts(const ExpertsArgs& a) override {
-    const int64_t dim = a.router.cols, ffn_dim = a.gate->view.rows;
+    const int64_t dim = a.router.cols, ffn_dim = a.up->view.rows;
     std::vector<float> gate(static_cast<size_t>(ffn_dim)), up(gate.size()),
         y(static_cast<size_t>(dim));
     for (int64_t r = 0; r < a.rows; ++r) {
@@ -240,12 +267,16 @@ class ReferenceKernels final : public Kernels {
           return all ? all + static_cast<int64_t>(e) * width : nullptr;
         };
         if (a.observer) {
-          a.observer->see(a.gate[e], in, 1);
+          if (a.gate) a.observer->see(a.gate[e], in, 1);
           a.observer->see(a.up[e], in, 1);
         }
-        linear({a.gate[e].view, bias(a.gate_bias, ffn_dim), in, gate.data(), 1});
         linear({a.up[e].view, bias(a.up_bias, ffn_dim), in, up.data(), 1});
-        gated_act({gate.data(), up.data(), gate.data(), ffn_dim, a.spec.activation});
+        if (a.gate) {
+          linear({a.gate[e].view, bias(a.gate_bias, ffn_dim), in, gate.data(), 1});
+          gated_act({gate.data(), up.data(), gate.data(), ffn_dim, a.spec.activation});
+        } else {
+          activate({up.data(), gate.data(), ffn_dim, a.spec.activation});
+        }
         if (a.observer) a.observer->see(a.down[e], gate.data(), 1);
         linear({a.down[e].view, bias(a.down_bias, dim), gate.data(), y.data(), 1});
         const double scaled = weight * (a.expert_scale ? a.expert_scale[e] : 1);
@@ -337,6 +368,7 @@ class ReferenceKernels final : public Kernels {
   static float activated(float x, Activation activation) {
     if (activation == Activation::Identity) return x;
     if (activation == Activation::Sigmoid) return 1 / (1 + std::exp(-x));
+    if (activation == Activation::SquaredRelu) return x < 0 ? 0 : x * x;
     return activation == Activation::Silu ? x / (1 + std::exp(-x)) : gelu_tanh(x);
   }
 

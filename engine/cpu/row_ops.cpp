@@ -36,7 +36,12 @@ void RowOps::run(const Norm& op, int64_t rows) {
 
 void RowOps::run(const HeadNorm& op, int64_t rows) {
   float* x = data(op.x);
-  kernels_.rms_norm({x, vector(op.weight), x, rows * op.heads, op.head_dim, op.eps});
+  RmsNormArgs args = {x, vector(op.weight), x, rows * op.heads, op.head_dim, op.eps};
+  if (op.weight != WeightId::None) {
+    const TensorView& weight = program_.weight(op.weight).view;
+    args.weights = weight.rows * weight.cols / op.head_dim;
+  }
+  kernels_.rms_norm(args);
 }
 
 void RowOps::run(const Linear& op, int64_t rows) {
@@ -91,7 +96,9 @@ void RowOps::run(const RowGate& op, int64_t rows) {
 }
 
 void RowOps::run(const Experts& op, int64_t rows, const Choice& choice) {
-  const auto first = [&](WeightId id) { return &program_.weight(id); };
+  const auto first = [&](WeightId id) {
+    return id == WeightId::None ? nullptr : &program_.weight(id);
+  };
   if (observer_) observer_->see(program_.weight(op.router), data(op.route), rows);
   kernels_.experts({program_.weight(op.router).view, first(op.gate), first(op.up), first(op.down),
                     data(op.in), data(op.out), rows, op.spec, vector(op.router_bias),
@@ -104,8 +111,8 @@ void RowOps::run(const Add& op, int64_t rows) {
   kernels_.add({data(op.x), data(op.y), rows * cols(op.x), op.scale, op.keep});
 }
 
-// Norm weights, biases and convolutions, decoded to float32. Experts' biases have a row for each
-// expert, convolutions one for each column.
+// Norm weights, biases, convolutions and the numbers of heads, decoded to float32. Experts' biases
+// have a row for each expert, convolutions one for each column.
 void RowOps::decode_vectors() {
   vectors_.resize(program_.weights.size());
   std::set<WeightId> small;
@@ -113,6 +120,9 @@ void RowOps::decode_vectors() {
     const auto* experts = std::get_if<Experts>(&op);
     if (experts) small.insert({experts->gate_bias, experts->up_bias, experts->down_bias});
     if (const auto* conv = std::get_if<CausalConv>(&op)) small.insert(conv->weight);
+    if (const auto* norm = std::get_if<HeadNorm>(&op)) small.insert(norm->weight);
+    const auto* space = std::get_if<StateSpace>(&op);
+    if (space) small.insert({space->rate, space->skip});
   }
   std::vector<std::byte> scratch;
   for (size_t i = 0; i < program_.weights.size(); ++i) {
@@ -125,9 +135,13 @@ void RowOps::decode_vectors() {
     for (float& value : vectors_[i]) value += program_.weights[i].plus;
   }
   for (const Op& op : program_.ops) {
+    WeightId log_rate = WeightId::None;
     const auto* net = std::get_if<DeltaNet>(&op);
-    if (!net || !net->log_rate) continue;
-    for (float& value : vectors_[static_cast<size_t>(net->rate)]) value = -std::exp(value);
+    const auto* space = std::get_if<StateSpace>(&op);
+    if (net && net->log_rate) log_rate = net->rate;
+    if (space && space->log_rate) log_rate = space->rate;
+    if (log_rate == WeightId::None) continue;
+    for (float& value : vectors_[static_cast<size_t>(log_rate)]) value = -std::exp(value);
   }
 }
 

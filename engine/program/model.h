@@ -44,6 +44,14 @@ struct DeltaConfig {
   int taps = 0;  // of the convolution
 };
 
+// Layers with a state space in the place of attention (Mamba-2).
+struct SpaceConfig {
+  std::vector<bool> layers;  // [layers], true: the layer has one; empty: no layer has
+  SpaceSpec spec;
+  int taps = 0;           // of the convolution
+  bool conv_bias = true;  // the convolution has one
+};
+
 // Attention whose keys and values are made of one narrow vector, the latent, which alone is cached
 // (DeepSeek).
 struct LatentConfig {
@@ -130,6 +138,7 @@ struct ModelConfig {
   ExpertsConfig experts;
   DeltaConfig delta;
   ShortConvConfig short_conv;
+  SpaceConfig space;
   LatentConfig latent;
   FullLayersConfig full;
   SharedKvConfig shared_kv;
@@ -152,6 +161,9 @@ struct ModelConfig {
   }
   bool has_short_conv(int layer) const {
     return !short_conv.layers.empty() && short_conv.layers[static_cast<size_t>(layer)];
+  }
+  bool has_space(int layer) const {
+    return !space.layers.empty() && space.layers[static_cast<size_t>(layer)];
   }
   bool rotates(int layer) const {
     return unrotated.empty() || !unrotated[static_cast<size_t>(layer)];

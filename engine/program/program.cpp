@@ -89,7 +89,9 @@ int64_t Program::weight_bytes(int sequences) const {
               count(o.router);
               count(o.router_bias), count(o.choice_bias), count(o.expert_scale);
               int64_t expert = 0;
-              for (WeightId part : {o.gate, o.up, o.down}) expert += weight(part).view.bytes();
+              for (WeightId part : {o.gate, o.up, o.down}) {
+                if (part != WeightId::None) expert += weight(part).view.bytes();
+              }
               for (WeightId bias : {o.gate_bias, o.up_bias, o.down_bias}) {
                 if (bias != WeightId::None) expert += weight(bias).view.own_row_bytes();
               }
@@ -99,8 +101,9 @@ int64_t Program::weight_bytes(int sequences) const {
             [](const Rope&) {},
             [&](const Attention& o) { count(o.sinks); },
             [](const HeadPart&) {},
-            [&](const CausalConv& o) { count(o.weight); },
+            [&](const CausalConv& o) { count(o.weight), count(o.bias); },
             [&](const DeltaNet& o) { count(o.rate), count(o.bias); },
+            [&](const StateSpace& o) { count(o.rate), count(o.bias), count(o.skip); },
             [](const GatedAct&) {},
             [](const Activate&) {},
             [](const Add&) {},
@@ -125,6 +128,7 @@ std::string_view op_name(const Op& op) {
           [](const HeadPart&) { return "head_part"; },
           [](const CausalConv&) { return "causal_conv"; },
           [](const DeltaNet&) { return "delta_net"; },
+          [](const StateSpace&) { return "state_space"; },
           [](const GatedAct&) { return "gated_act"; },
           [](const Activate&) { return "activate"; },
           [](const RowGate&) { return "row_gate"; },
@@ -150,6 +154,7 @@ const ActId* op_output(const Op& op) {
                         [](const HeadPart& o) -> Out { return &o.out; },
                         [](const CausalConv& o) -> Out { return &o.out; },
                         [](const DeltaNet& o) -> Out { return &o.out; },
+                        [](const StateSpace& o) -> Out { return &o.out; },
                         [](const GatedAct& o) -> Out { return &o.out; },
                         [](const Activate& o) -> Out { return &o.out; },
                         [](const RowGate& o) -> Out { return &o.x; },
@@ -180,6 +185,9 @@ std::vector<ActId> op_inputs(const Op& op) {
                         [](const CausalConv& o) { return In{o.in}; },
                         [](const DeltaNet& o) {
                           return In{o.in, o.decay, o.beta};
+                        },
+                        [](const StateSpace& o) {
+                          return In{o.in, o.step};
                         },
                         [](const GatedAct& o) {
                           return In{o.gate, o.up};
@@ -337,6 +345,7 @@ void check_program(const Program& p) {
   auto cols = [&](ActId id) { return p.act(id).cols; };
   auto view = [&](WeightId id) { return p.weight(id).view; };
   auto floats = [&](int state) { return p.states[static_cast<size_t>(state)].floats; };
+  auto has = [&](WeightId id, int64_t numbers) { return view(id).rows * view(id).cols == numbers; };
   auto norm_fits = [&](WeightId id, int64_t width) {
     return id == WeightId::None || view(id).cols == width;
   };
@@ -355,7 +364,9 @@ void check_program(const Program& p) {
                      (o.weight != WeightId::None || o.kind == NormKind::Rms);
             },
             [&](const HeadNorm& o) {
-              return norm_fits(o.weight, o.head_dim) && cols(o.x) == int64_t{o.heads} * o.head_dim;
+              const bool fits = o.weight == WeightId::None || has(o.weight, cols(o.x)) ||
+                                view(o.weight).cols == o.head_dim;
+              return fits && cols(o.x) == int64_t{o.heads} * o.head_dim;
             },
             [&](const Linear& o) {
               if (o.heads > 1) {
@@ -411,6 +422,7 @@ void check_program(const Program& p) {
               return o.in != o.out && cols(o.in) == cols(o.out) && o.taps > 1 &&
                      view(o.weight).rows == cols(o.in) && view(o.weight).cols == o.taps &&
                      floats(o.state) == (o.taps - 1) * cols(o.in) &&
+                     (o.bias == WeightId::None || has(o.bias, cols(o.in))) &&
                      (o.activation == Activation::Silu || o.activation == Activation::Identity);
             },
             [&](const DeltaNet& o) {
@@ -420,6 +432,13 @@ void check_program(const Program& p) {
                      cols(o.beta) == s.value_heads && view(o.rate).cols == s.value_heads &&
                      view(o.bias).cols == s.value_heads && floats(o.state) == s.state_floats();
             },
+            [&](const StateSpace& o) {
+              const SpaceSpec& s = o.spec;
+              return s.groups > 0 && s.heads % s.groups == 0 && cols(o.out) == s.values() &&
+                     cols(o.in) == s.inputs() && cols(o.step) == s.heads && has(o.rate, s.heads) &&
+                     has(o.bias, s.heads) && has(o.skip, s.heads) &&
+                     floats(o.state) == s.state_floats();
+            },
             [&](const GatedAct& o) {
               return cols(o.gate) == cols(o.up) && cols(o.up) == cols(o.out);
             },
@@ -428,7 +447,8 @@ void check_program(const Program& p) {
               return o.x != o.in && view(o.weight).rows == 1 && view(o.weight).cols == cols(o.in);
             },
             [&](const Experts& o) {
-              const TensorView gate = view(o.gate);
+              const TensorView up = view(o.up);
+              const bool gated = o.gate != WeightId::None;
               const auto alike = [&](WeightId first, int64_t rows, int64_t width) {
                 for (int e = 0; e < o.spec.count; ++e) {
                   const TensorView v = view(o.of(first, e));
@@ -440,10 +460,11 @@ void check_program(const Program& p) {
                 return id == WeightId::None || (view(id).rows == rows && view(id).cols == width);
               };
               const bool all_or_none =
-                  (o.gate_bias == WeightId::None) == (o.up_bias == WeightId::None) &&
+                  (gated ? (o.gate_bias == WeightId::None) == (o.up_bias == WeightId::None)
+                         : o.gate_bias == WeightId::None) &&
                   (o.gate_bias == WeightId::None) == (o.down_bias == WeightId::None);
-              return all_or_none && bias_fits(o.gate_bias, o.spec.count, gate.rows) &&
-                     bias_fits(o.up_bias, o.spec.count, gate.rows) &&
+              return all_or_none && bias_fits(o.gate_bias, o.spec.count, up.rows) &&
+                     bias_fits(o.up_bias, o.spec.count, up.rows) &&
                      bias_fits(o.down_bias, o.spec.count, cols(o.in)) &&
                      bias_fits(o.router_bias, 1, o.spec.count) &&
                      bias_fits(o.choice_bias, 1, o.spec.count) &&
@@ -456,8 +477,9 @@ void check_program(const Program& p) {
                      o.spec.count % o.spec.groups == 0 &&
                      o.spec.used <= o.spec.count / o.spec.groups * o.spec.used_groups &&
                      o.spec.used <= o.spec.count && view(o.router).rows == o.spec.count &&
-                     view(o.router).cols == cols(o.in) && alike(o.gate, gate.rows, cols(o.in)) &&
-                     alike(o.up, gate.rows, cols(o.in)) && alike(o.down, cols(o.in), gate.rows);
+                     view(o.router).cols == cols(o.in) &&
+                     (!gated || alike(o.gate, up.rows, cols(o.in))) &&
+                     alike(o.up, up.rows, cols(o.in)) && alike(o.down, cols(o.in), up.rows);
             },
             [&](const Add& o) { return cols(o.x) == cols(o.y); },
             [](const AllReduce&) { return true; },

@@ -57,7 +57,7 @@ struct Norm {
 // An Rms norm of each head by itself, in place.
 struct HeadNorm {
   ActId x;
-  WeightId weight;  // [1, head_dim], or None: 1
+  WeightId weight;  // [1, head_dim]; or as many numbers as all heads have: each its own; None: 1
   int heads;
   int head_dim;
   float eps;
@@ -113,14 +113,15 @@ struct HeadPart {
   int width = 0;  // 0: cols
 };
 // A convolution over the tokens of a sequence, each column by itself, then an activation:
-// out[t] = activation(sum over i of weight[i] * in[t - (taps - 1) + i]). The state holds the last
-// taps - 1 rows of `in`. Zeros stand before the first token.
+// out[t] = activation(bias + sum over i of weight[i] * in[t - (taps - 1) + i]). The state holds the
+// last taps - 1 rows of `in`. Zeros stand before the first token.
 struct CausalConv {
   ActId out, in;    // two buffers
   WeightId weight;  // [in's columns, taps]
   int taps;
   int state;                                 // index into Program::states
   Activation activation = Activation::Silu;  // or Identity
+  WeightId bias = WeightId::None;            // [1, in's columns], or None: 0
 };
 // A gated delta net: attention whose memory is one matrix S [key_dim, value_dim] for each value
 // head. A token decays S, reads what S holds for its key k, and corrects it towards its value v:
@@ -133,6 +134,21 @@ struct DeltaNet {
   WeightId rate;      // [1, value_heads]; or A, if the rate is -exp(A)
   WeightId bias;      // [1, value_heads]
   DeltaSpec spec;
+  bool log_rate;  // the weight `rate` is A
+  int state;      // index into Program::states
+};
+// A state space (Mamba-2): attention whose memory is one matrix S [head_dim, state_dim] for each
+// head. A token's step, softplus(step + bias) within the spec's bounds, says how much S fades and
+// how much of it is new:
+//   S = exp(rate * step) * S + step * value ⊗ key,  out = S · query + skip * value
+// The state holds S.
+struct StateSpace {
+  ActId out;            // [spec.values()]
+  ActId in;             // values, keys and queries side by side
+  ActId step;           // [heads]
+  WeightId rate;        // [heads numbers]; or A, if the rate is -exp(A)
+  WeightId bias, skip;  // the same number
+  SpaceSpec spec;
   bool log_rate;  // the weight `rate` is A
   int state;      // index into Program::states
 };
@@ -150,17 +166,19 @@ struct RowGate {
 // order of their numbers. y[e] = down[e] · (activation(gate[e] · in) * (up[e] · in)). weight is the
 // softmax of router_scale * router · route over all experts, or its sigmoid; if normalized, it is
 // divided by the sum over the used experts. In the end it is multiplied by the expert's own scale.
+// Without a gate, y[e] = down[e] · activation(up[e] · in).
 // Routing is computed in float32 on every backend. Each product may have a bias.
 //
 // gate, up and down are the first expert's; the weights of the others have the next numbers. All
 // experts have one format and shape. If the file stacks them, they follow one another in memory;
 // between gates may stand ups.
 struct Experts {
-  ActId out, in;      // two buffers
-  ActId route;        // what the router reads; `in`, or another buffer of its width
-  WeightId router;    // [count, dim]
-  WeightId gate, up;  // [ffn_dim, dim]
-  WeightId down;      // [dim, ffn_dim]
+  ActId out, in;    // two buffers
+  ActId route;      // what the router reads; `in`, or another buffer of its width
+  WeightId router;  // [count, dim]
+  WeightId gate;    // [ffn_dim, dim], or None
+  WeightId up;      // [ffn_dim, dim]
+  WeightId down;    // [dim, ffn_dim]
   ExpertsSpec spec;
   // A row for each expert, or None. All three products have one, or none has.
   WeightId gate_bias = WeightId::None, up_bias = WeightId::None;  // [count, ffn_dim]
@@ -196,9 +214,9 @@ struct Logits {
   bool is_part() const { return of > 0; }
 };
 
-using Op =
-    std::variant<Embed, Given, Norm, HeadNorm, Linear, Delta, Rope, Attention, HeadPart, CausalConv,
-                 DeltaNet, GatedAct, Activate, RowGate, Experts, Add, AllReduce, Logits>;
+using Op = std::variant<Embed, Given, Norm, HeadNorm, Linear, Delta, Rope, Attention, HeadPart,
+                        CausalConv, DeltaNet, StateSpace, GatedAct, Activate, RowGate, Experts, Add,
+                        AllReduce, Logits>;
 
 struct ActSpec {
   std::string name;

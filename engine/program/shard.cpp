@@ -190,7 +190,11 @@ class ShardBuilder {
 
   void convert(CausalConv& o) {
     o.out = act(o.out), o.in = act(o.in);
-    o.weight = weight(o.weight);
+    o.weight = weight(o.weight), o.bias = weight(o.bias);
+  }
+  void convert(StateSpace& o) {
+    o.out = act(o.out), o.in = act(o.in), o.step = act(o.step);
+    o.rate = weight(o.rate), o.bias = weight(o.bias), o.skip = weight(o.skip);
   }
   void convert(DeltaNet& o) {
     o.out = act(o.out), o.in = act(o.in), o.decay = act(o.decay), o.beta = act(o.beta);

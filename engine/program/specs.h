@@ -13,8 +13,9 @@ enum class NormKind : uint8_t { Rms, Layer };
 // How a gate and an up become one number. Silu and GeluTanh: activation(gate) * up. ClampedSwiglu
 // (gpt-oss), for experts alone: gate is at most kSwigluLimit, up within it, and the result is
 // gate / (1 + exp(-kSwigluSlope * gate)) * (up + 1).
-// Sigmoid, for gates of attention: sigmoid(gate) * up. Identity: gate * up.
-enum class Activation : uint8_t { Silu, GeluTanh, ClampedSwiglu, Sigmoid, Identity };
+// Sigmoid, for gates of attention: sigmoid(gate) * up. Identity: gate * up. SquaredRelu, without a
+// gate: relu(up)².
+enum class Activation : uint8_t { Silu, GeluTanh, ClampedSwiglu, Sigmoid, Identity, SquaredRelu };
 inline constexpr float kSwigluLimit = 7, kSwigluSlope = 1.702f;
 
 // Queries grow with their position, so that attention stays sharp in a long context: the query at
@@ -65,6 +66,23 @@ struct DeltaSpec {
   bool operator==(const DeltaSpec&) const = default;
 };
 inline constexpr float kDeltaNormEps = 1e-6f;  // added to a key's and a query's squared length
+
+// The heads of a state-space layer. Head h reads the keys and queries of group h / (heads /
+// groups).
+struct SpaceSpec {
+  int heads = 0;  // a multiple of groups
+  int head_dim = 0;
+  int groups = 0;
+  int state_dim = 0;  // of a key and of a query
+  // A token's step is at least and at most this.
+  float least_step = 0, most_step = HUGE_VALF;
+
+  int64_t values() const { return int64_t{heads} * head_dim; }  // columns of all heads
+  int64_t keys() const { return int64_t{groups} * state_dim; }  // columns of all keys
+  int64_t inputs() const { return values() + 2 * keys(); }      // values, keys, queries
+  int64_t state_floats() const { return values() * state_dim; }
+  bool operator==(const SpaceSpec&) const = default;
+};
 
 // How an expert's router logit becomes its weight: a softmax over all experts, or a sigmoid.
 enum class Gating : uint8_t { Softmax, Sigmoid };

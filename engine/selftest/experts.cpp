@@ -28,6 +28,8 @@ double gated_result(double gate, double up, Activation activation) {
       return up / (1 + std::exp(-gate));
     case Activation::Identity:
       return gate * up;
+    case Activation::SquaredRelu:
+      return std::max(up, 0.0) * up;  // without a gate
   }
   return 0;
 }

@@ -111,6 +111,10 @@ std::string_view difference(const ModelConfig& a, const ModelConfig& b) {
       d.value_dim != g.value_dim || a.attention_gate != b.attention_gate) {
     return "delta nets";
   }
+  if (a.space.layers != b.space.layers || a.space.taps != b.space.taps ||
+      a.space.conv_bias != b.space.conv_bias || a.space.spec != b.space.spec) {
+    return "state spaces";
+  }
   if (a.full.head_dim != b.full.head_dim || a.full.kv_heads != b.full.kv_heads ||
       a.full.values_are_keys != b.full.values_are_keys) {
     return "heads of layers without a window";

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -29,6 +30,31 @@ bool fits_int64(const nlohmann::json& value) {
   if (value.is_number_unsigned()) return value.get<uint64_t>() <= INT64_MAX;
   if (value.is_number_float()) return std::fabs(value.get<double>()) < 0x1p63;
   return value.is_number_integer();
+}
+
+// Python writes numbers that JSON has no word for. The infinities become the largest numbers, and
+// NaN becomes null, so that its key says nothing.
+std::string without_infinities(std::string_view text) {
+  struct Word {
+    std::string_view python, json;
+  };
+  constexpr Word kWords[] = {{"-Infinity", "-3e38"}, {"Infinity", "3e38"}, {"NaN", "null"}};
+  std::string result;
+  bool in_string = false;
+  for (size_t at = 0; at < text.size(); ++at) {
+    const auto word = std::find_if(std::begin(kWords), std::end(kWords), [&](const Word& w) {
+      return !in_string && text.substr(at).starts_with(w.python);
+    });
+    if (word != std::end(kWords)) {
+      result += word->json;
+      at += word->python.size() - 1;
+      continue;
+    }
+    if (text[at] == '"') in_string = !in_string;
+    result += text[at];
+    if (in_string && text[at] == '\\' && at + 1 < text.size()) result += text[++at];
+  }
+  return result;
 }
 
 }  // namespace
@@ -64,7 +90,8 @@ HfConfig HfConfig::parse(const std::string& text, const std::string& where) {
       return true;
     };
     std::string changed;
-    json->value = nlohmann::json::parse(without_nul(text, changed), limit_depth);
+    json->value =
+        nlohmann::json::parse(without_infinities(without_nul(text, changed)), limit_depth);
   } catch (const Error& problem) {
     fail(Exit::Model, where, ": is not valid JSON: ", problem.what());
   } catch (const nlohmann::json::exception&) {

@@ -15,10 +15,10 @@ namespace skald {
 
 struct MadeTensor {
   std::string name;
-  std::vector<int64_t> shape;  // outermost first
-  DType type = DType::F32;     // target format: one with an encoder, or the source's format
-  TensorView source;           // borrowed; without data if `values` is used
-  std::vector<float> values = {};
+  std::vector<int64_t> shape;      // outermost first
+  DType type = DType::F32;         // target format: one with an encoder, or the source's format
+  TensorView source;               // borrowed; without data if `values` is used
+  std::vector<float> values = {};  // a single row, whatever the shape
   // If the source has separate tensors and the target stacks them: all of them, equal in format and
   // shape. `source` is the first.
   std::vector<TensorView> stack = {};
@@ -36,7 +36,7 @@ struct MadeTensor {
     if (!row_order.empty()) return std::ssize(row_order);
     return source.rows * std::max<int64_t>(1, std::ssize(stack));
   }
-  int64_t cols() const { return shape.back(); }
+  int64_t cols() const { return values.empty() ? shape.back() : std::ssize(values); }
   int64_t elements() const { return rows() * cols(); }
   int64_t bytes() const { return rows() * row_bytes(type, cols()); }
   // The view that holds the source of a row, and the row's number there.

@@ -17,11 +17,11 @@ TEST_CASE("the logits and greedy tokens of every golden folder agree with Huggin
   const std::string name = GENERATE(
       "llama-mha", "llama3-gqa-tied-ropescale", "llama3-long-3000", "openllama-headdim100",
       "llama-bias-linear-rope", "llama-config-v5", "mistral-swa-headdim64", "qwen2-bias-tied",
-      "qwen3-qknorm", "gemma2-softcap", "phi3-fused", "cohere2", "granite4", "qwen3_vl", "seed_oss",
-      "ernie4_5", "glm4", "exaone4", "starcoder2", "qwen2_moe", "olmoe", "ministral3",
-      "hunyuan_v1_dense", "gpt_oss", "gpt_oss-bf16", "minimax_m2", "lfm2", "muse_glimmer",
-      "deepseek_v3", "mistral4", "glm4_moe", "qwen3_5", "qwen3_5_moe", "qwen3_next", "gemma4-dense",
-      "gemma4-moe", "gemma4-ple", "kq256");
+      "qwen3-qknorm", "gemma2-softcap", "phi3-fused", "cohere2", "granite4", "granite4-hybrid",
+      "nemotron_h", "qwen3_vl", "seed_oss", "ernie4_5", "glm4", "exaone4", "starcoder2",
+      "qwen2_moe", "olmoe", "ministral3", "hunyuan_v1_dense", "gpt_oss", "gpt_oss-bf16",
+      "minimax_m2", "lfm2", "muse_glimmer", "deepseek_v3", "mistral4", "glm4_moe", "qwen3_5",
+      "qwen3_5_moe", "qwen3_next", "gemma4-dense", "gemma4-moe", "gemma4-ple", "kq256");
   const KernelSet kernels = GENERATE(KernelSet::Fast, KernelSet::Reference);
   const std::filesystem::path folder = find_golden(name);
   if (folder.empty() || (name == "llama3-long-3000" && kernels == KernelSet::Reference)) return;

@@ -21,13 +21,14 @@ TEST_CASE("golden models computed by a group of ranks agree with Hugging Face's"
       Cut{"llama-mha", 4}, Cut{"llama3-gqa-tied-ropescale", 4}, Cut{"openllama-headdim100", 2},
       Cut{"llama-bias-linear-rope", 4}, Cut{"llama-config-v5", 4}, Cut{"mistral-swa-headdim64", 4},
       Cut{"qwen2-bias-tied", 4}, Cut{"qwen3-qknorm", 4}, Cut{"gemma2-softcap", 4},
-      Cut{"phi3-fused", 2}, Cut{"cohere2", 8}, Cut{"granite4", 8}, Cut{"qwen3_vl", 8},
-      Cut{"seed_oss", 8}, Cut{"ernie4_5", 8}, Cut{"glm4", 8}, Cut{"exaone4", 8},
-      Cut{"starcoder2", 8}, Cut{"qwen2_moe", 12}, Cut{"olmoe", 4}, Cut{"ministral3", 8},
-      Cut{"hunyuan_v1_dense", 8}, Cut{"gpt_oss", 8}, Cut{"gpt_oss-bf16", 8}, Cut{"minimax_m2", 4},
-      Cut{"lfm2", 5}, Cut{"muse_glimmer", 8}, Cut{"deepseek_v3", 7}, Cut{"mistral4", 8},
-      Cut{"glm4_moe", 11}, Cut{"qwen3_5", 5}, Cut{"qwen3_5_moe", 9}, Cut{"qwen3_next", 9},
-      Cut{"gemma4-dense", 12}, Cut{"gemma4-moe", 18}, Cut{"gemma4-ple", 18}, Cut{"kq256", 2});
+      Cut{"phi3-fused", 2}, Cut{"cohere2", 8}, Cut{"granite4", 8}, Cut{"granite4-hybrid", 9},
+      Cut{"nemotron_h", 3}, Cut{"qwen3_vl", 8}, Cut{"seed_oss", 8}, Cut{"ernie4_5", 8},
+      Cut{"glm4", 8}, Cut{"exaone4", 8}, Cut{"starcoder2", 8}, Cut{"qwen2_moe", 12},
+      Cut{"olmoe", 4}, Cut{"ministral3", 8}, Cut{"hunyuan_v1_dense", 8}, Cut{"gpt_oss", 8},
+      Cut{"gpt_oss-bf16", 8}, Cut{"minimax_m2", 4}, Cut{"lfm2", 5}, Cut{"muse_glimmer", 8},
+      Cut{"deepseek_v3", 7}, Cut{"mistral4", 8}, Cut{"glm4_moe", 11}, Cut{"qwen3_5", 5},
+      Cut{"qwen3_5_moe", 9}, Cut{"qwen3_next", 9}, Cut{"gemma4-dense", 12}, Cut{"gemma4-moe", 18},
+      Cut{"gemma4-ple", 18}, Cut{"kq256", 2});
   const std::string name = cut.name;
   const std::filesystem::path folder = find_golden(name);
   if (folder.empty()) return;
@@ -49,8 +50,9 @@ TEST_CASE("golden models computed by a group of ranks agree with Hugging Face's"
 
 // Fewer heads than ranks: heads are copied, and some ranks may have nothing of an op to compute.
 TEST_CASE("golden models computed by eight ranks agree with Hugging Face's") {
-  const std::string name = GENERATE("llama3-gqa-tied-ropescale", "phi3-fused", "cohere2",
-                                    "granite4", "olmoe", "gpt_oss", "lfm2", "glm4_moe", "qwen3_5");
+  const std::string name =
+      GENERATE("llama3-gqa-tied-ropescale", "phi3-fused", "cohere2", "granite4", "granite4-hybrid",
+               "nemotron_h", "olmoe", "gpt_oss", "lfm2", "glm4_moe", "qwen3_5");
   const std::filesystem::path folder = find_golden(name);
   if (folder.empty()) return;
   CAPTURE(name);

@@ -209,7 +209,8 @@ void Blocks::experts(int layer, ActId out, ActId in, ActId route) {
     op.gate = builder_.expert_rows(fused_name, e.count, both, dim, 0, e.ffn_dim);
     op.up = builder_.expert_rows(fused_name, e.count, both, dim, e.ffn_dim, e.ffn_dim);
   } else {
-    op.gate = expert_weights(layer, "ffn_gate", e.ffn_dim, dim);
+    op.gate =
+        config_.gated_mlp ? expert_weights(layer, "ffn_gate", e.ffn_dim, dim) : WeightId::None;
     op.up = expert_weights(layer, "ffn_up", e.ffn_dim, dim);
   }
   op.down = expert_weights(layer, "ffn_down", dim, e.ffn_dim);

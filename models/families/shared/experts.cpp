@@ -123,7 +123,7 @@ void read_qwen_shared_expert(const HfConfig& config, ExpertsConfig& e) {
   e.shared_gate = true;
 }
 
-void read_qwen_shared_expert(const GgufFile& file, int64_t unsaid, ExpertsConfig& e) {
+int64_t gguf_shared_width(const GgufFile& file, int64_t unsaid) {
   const GgufMetadata& metadata = file.metadata();
   const std::string key =
       concat(metadata.text("general.architecture"), ".expert_shared_feed_forward_length");
@@ -131,7 +131,11 @@ void read_qwen_shared_expert(const GgufFile& file, int64_t unsaid, ExpertsConfig
   if (width == 0 || width > static_cast<uint64_t>(kMostFfnDim)) {
     fail(Exit::Model, file.path(), ": '", key, "' is ", width, ", expected 1 to ", kMostFfnDim);
   }
-  e.shared_dim = static_cast<int64_t>(width);
+  return static_cast<int64_t>(width);
+}
+
+void read_qwen_shared_expert(const GgufFile& file, int64_t unsaid, ExpertsConfig& e) {
+  e.shared_dim = gguf_shared_width(file, unsaid);
   e.shared_gate = true;
 }
 

@@ -34,6 +34,8 @@ ExpertsConfig read_qwen_experts(const HfConfig& config, int layers,
 // <architecture>.expert_shared_feed_forward_length, which may be missing.
 void read_qwen_shared_expert(const HfConfig& config, ExpertsConfig& e);
 void read_qwen_shared_expert(const GgufFile& file, int64_t unsaid, ExpertsConfig& e);
+// <architecture>.expert_shared_feed_forward_length, or `unsaid` where it is missing.
+int64_t gguf_shared_width(const GgufFile& file, int64_t unsaid);
 
 // A factor of experts' weights from a file. Throws if it is not a number above 0.
 float checked_scale(double scale, std::string_view where, std::string_view key);

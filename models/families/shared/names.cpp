@@ -51,7 +51,7 @@ std::string layer_tensor(int layer, std::string_view rest, std::span<const NameP
     if (!rest.starts_with(hf)) continue;
     const std::string_view kind = rest.substr(hf.size());
     const bool whole = gguf.find('.') != gguf.npos;
-    if (whole ? kind.empty() : kind == ".weight" || kind == ".bias") {
+    if (kind.empty() || (!whole && (kind == ".weight" || kind == ".bias"))) {
       return concat("blk.", layer, ".", gguf, kind);
     }
   }

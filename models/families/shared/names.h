@@ -8,7 +8,7 @@
 namespace skald {
 
 // A part of a layer, whose tensors are its weight and its bias: {".self_attn.q_proj", "attn_q"}. Or
-// one tensor with a whole name: {".self_attn.sinks", "attn_sinks.weight"}.
+// one tensor with a whole name: {".self_attn.sinks", "attn_sinks.weight"}, {".mamba.D", "ssm_d"}.
 struct NamePart {
   std::string_view hf, gguf;
 };

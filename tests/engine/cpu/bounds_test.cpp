@@ -176,6 +176,14 @@ TEST_CASE("ops with a state stay inside their operands") {
       kernels->delta_net({memory.floats(kRows * (2 * spec.keys() + spec.values())), gates, gates,
                           rates, rates, memory.floats(kRows * spec.values()), at.data(), kRows,
                           spec});
+
+      const SpaceSpec space{.heads = 2, .head_dim = width, .groups = 1, .state_dim = width};
+      float* matrix = memory.floats(space.state_floats());
+      for (StateRow& row : at) row.state = matrix;
+      float* numbers = memory.floats(space.heads);
+      kernels->state_space({memory.floats(kRows * space.inputs()),
+                            memory.floats(kRows * space.heads), numbers, numbers, numbers,
+                            memory.floats(kRows * space.values()), at.data(), kRows, space});
     }
   });
   SUCCEED();

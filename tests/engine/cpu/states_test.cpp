@@ -1,5 +1,6 @@
 // The ops with a recurrent state agree with their formulas on both kernel sets, at sizes that no
 // vector divides, and give the same bits however a sequence is cut into calls.
+#include <algorithm>
 #include <cmath>
 #include <random>
 
@@ -72,6 +73,7 @@ struct ConvCase {
   int taps;
   Floats in, weight;
   Activation activation = Activation::Silu;
+  Floats bias = {};  // empty: none
 
   // Computes rows from `first` on.
   Floats run(Kernels& kernels, const std::vector<Place>& places, int64_t first,
@@ -79,7 +81,8 @@ struct ConvCase {
     Floats out(places.size() * static_cast<size_t>(cols), -99);
     const auto at = rows_at(places, states);
     kernels.causal_conv({in.data() + first * cols, weight.data(), out.data(), at.data(),
-                         std::ssize(places), cols, taps, activation});
+                         std::ssize(places), cols, taps, activation,
+                         bias.empty() ? nullptr : bias.data()});
     return out;
   }
 
@@ -87,7 +90,7 @@ struct ConvCase {
     std::vector<double> out;
     for (int64_t r = 0; r < rows; ++r) {
       for (int64_t col = 0; col < cols; ++col) {
-        double sum = 0;
+        double sum = bias.empty() ? 0 : double{bias[static_cast<size_t>(col)]};
         for (int t = 0; t < taps; ++t) {
           const int64_t from = r - (taps - 1) + t;
           if (from < 0) continue;
@@ -173,6 +176,59 @@ struct DeltaCase {
   }
 };
 
+struct SpaceCase {
+  SpaceSpec spec;
+  Floats in, steps, rate, bias, skip;
+
+  SpaceCase(const SpaceSpec& s, int64_t rows)
+      : spec(s),
+        in(normal_floats(rows * s.inputs(), 1)),
+        steps(normal_floats(rows * s.heads, 2)),
+        rate(normal_floats(s.heads, 3)),
+        bias(normal_floats(s.heads, 4)),
+        skip(normal_floats(s.heads, 5)) {
+    for (float& value : rate) value = -std::exp(value);
+  }
+
+  Floats run(Kernels& kernels, const std::vector<Place>& places, int64_t first,
+             States& states) const {
+    Floats out(places.size() * static_cast<size_t>(spec.values()), -99);
+    const auto at = rows_at(places, states);
+    kernels.state_space({in.data() + first * spec.inputs(), steps.data() + first * spec.heads,
+                         rate.data(), bias.data(), skip.data(), out.data(), at.data(),
+                         std::ssize(places), spec});
+    return out;
+  }
+
+  // One sequence, in double.
+  std::vector<double> expected(int64_t rows) const {
+    std::vector<double> out, states(static_cast<size_t>(spec.state_floats()));
+    for (int64_t r = 0; r < rows; ++r) {
+      for (int h = 0; h < spec.heads; ++h) {
+        const float* const row = in.data() + r * spec.inputs();
+        const int64_t group = h / (spec.heads / spec.groups);
+        const float* const key = row + spec.values() + group * spec.state_dim;
+        const size_t head = static_cast<size_t>(h);
+        const double raw = double{steps[static_cast<size_t>(r * spec.heads + h)]} + bias[head];
+        const double step = std::min(std::max(std::log1p(std::exp(raw)), double{spec.least_step}),
+                                     double{spec.most_step});
+        for (int j = 0; j < spec.head_dim; ++j) {
+          const double value = row[h * spec.head_dim + j];
+          double sum = skip[head] * value;
+          for (int i = 0; i < spec.state_dim; ++i) {
+            double& number =
+                states[static_cast<size_t>((h * spec.head_dim + j) * spec.state_dim + i)];
+            number = std::exp(rate[head] * step) * number + step * value * key[i];
+            sum += number * key[spec.keys() + i];
+          }
+          out.push_back(sum);
+        }
+      }
+    }
+    return out;
+  }
+};
+
 Floats part_of(const Floats& all, size_t first, size_t last) {
   return {all.begin() + static_cast<std::ptrdiff_t>(first),
           all.begin() + static_cast<std::ptrdiff_t>(last)};
@@ -188,8 +244,12 @@ TEST_CASE("a convolution sums the last rows of its sequence, and zeros before th
   for (const int64_t cols : {1, 17, 64, 20000}) {  // the last are shared by threads
     for (const int taps : {2, 4, 7}) {
       CAPTURE(fast, cols, taps);
-      const ConvCase c = {cols, taps, normal_floats(kRows * cols, 1), normal_floats(cols * taps, 2),
-                          activation};
+      const ConvCase c = {cols,
+                          taps,
+                          normal_floats(kRows * cols, 1),
+                          normal_floats(cols * taps, 2),
+                          activation,
+                          taps == 4 ? normal_floats(cols, 3) : Floats()};
       States states = used_states(1, (taps - 1) * cols);
       const Floats out = c.run(*kernels, places_of(0, 0, kRows), 0, states);
       CHECK(largest_error(out, c.expected(kRows)) < 2e-6);
@@ -247,6 +307,52 @@ TEST_CASE("states give the same bits however a sequence is cut, and beside whate
   CHECK(part_of(both, 0, border) == part_of(whole_net, 0, border));
   States alone = used_states(1, spec.state_floats());
   CHECK(part_of(both, border, both.size()) == net.run(*kernels, places_of(0, 0, 20), 10, alone));
+}
+
+TEST_CASE("a state space follows its formula, also where steps are bounded") {
+  const bool fast = GENERATE(true, false);
+  const auto kernels = kernels_of(fast);
+  constexpr int64_t kRows = 40;
+  for (SpaceSpec spec : {SpaceSpec{1, 1, 1, 1}, SpaceSpec{4, 16, 2, 32}, SpaceSpec{6, 13, 3, 31},
+                         SpaceSpec{3, 64, 1, 128}, SpaceSpec{2, 6, 2, 100, 0.5f, 2}}) {
+    CAPTURE(fast, spec.heads, spec.head_dim, spec.state_dim);
+    const SpaceCase space(spec, kRows);
+    States states = used_states(1, spec.state_floats());
+    const Floats whole = space.run(*kernels, places_of(0, 0, kRows), 0, states);
+    CHECK(largest_error(whole, space.expected(kRows)) < 1e-5);
+    // In calls of 7 rows, and two sequences in one call.
+    const Floats after = states[0];
+    Floats parts;
+    for (int64_t at = 0; at < kRows; at += 7) {
+      const Floats part =
+          space.run(*kernels, places_of(0, at, std::min<int64_t>(7, kRows - at)), at, states);
+      parts.insert(parts.end(), part.begin(), part.end());
+    }
+    CHECK(parts == whole);
+    CHECK(states[0] == after);
+    States two = used_states(2, spec.state_floats());
+    auto places = places_of(0, 0, 10);
+    for (const Place& place : places_of(1, 0, 20)) places.push_back(place);
+    const Floats both = space.run(*kernels, places, 0, two);
+    const size_t border = 10 * static_cast<size_t>(spec.values());
+    CHECK(part_of(both, 0, border) == part_of(whole, 0, border));
+    States alone = used_states(1, spec.state_floats());
+    CHECK(part_of(both, border, both.size()) ==
+          space.run(*kernels, places_of(0, 0, 20), 10, alone));
+  }
+}
+
+TEST_CASE("a norm may have weights of its own for each head") {
+  const auto kernels = kernels_of(GENERATE(true, false));
+  constexpr int64_t kRows = 6, kDim = 19, kHeads = 3;
+  const Floats in = normal_floats(kRows * kDim, 1), weights = normal_floats(kHeads * kDim, 2);
+  Floats out(in.size()), one(static_cast<size_t>(kDim));
+  kernels->rms_norm({in.data(), weights.data(), out.data(), kRows, kDim, 1e-5f, kHeads});
+  for (int64_t r = 0; r < kRows; ++r) {
+    const float* const weight = weights.data() + r % kHeads * kDim;
+    kernels->rms_norm({in.data() + r * kDim, weight, one.data(), 1, kDim, 1e-5f});
+    CHECK(std::equal(one.begin(), one.end(), out.begin() + r * kDim));
+  }
 }
 
 TEST_CASE("a part of each head is copied to its place, and nothing else is written") {

@@ -50,11 +50,11 @@ TEST_CASE("a folder's GGUF in f32 computes the logits of the folder") {
   const std::string name = GENERATE(
       "llama-mha", "llama3-gqa-tied-ropescale", "openllama-headdim100", "llama-bias-linear-rope",
       "llama-config-v5", "mistral-swa-headdim64", "qwen2-bias-tied", "kq256", "qwen3-qknorm",
-      "phi3-fused", "mixtral-moe", "cohere2", "granite4", "qwen3_vl", "seed_oss", "ernie4_5",
-      "glm4", "exaone4", "olmoe", "ministral3", "hunyuan_v1_dense", "starcoder2", "qwen2_moe",
-      "gpt_oss", "gpt_oss-bf16", "minimax_m2", "glm4_moe", "qwen3_5", "qwen3_5_moe", "qwen3_next",
-      "gemma4-dense", "gemma4-moe", "gemma4-ple", "lfm2", "muse_glimmer", "deepseek_v3",
-      "mistral4");
+      "phi3-fused", "mixtral-moe", "cohere2", "granite4", "granite4-hybrid", "nemotron_h",
+      "nemotron_h-moe", "qwen3_vl", "seed_oss", "ernie4_5", "glm4", "exaone4", "olmoe",
+      "ministral3", "hunyuan_v1_dense", "starcoder2", "qwen2_moe", "gpt_oss", "gpt_oss-bf16",
+      "minimax_m2", "glm4_moe", "qwen3_5", "qwen3_5_moe", "qwen3_next", "gemma4-dense",
+      "gemma4-moe", "gemma4-ple", "lfm2", "muse_glimmer", "deepseek_v3", "mistral4");
   const std::filesystem::path folder = find_golden(name);
   if (folder.empty()) return;
   CAPTURE(name);

@@ -60,6 +60,16 @@ TEST_CASE("a list of ids must be whole numbers within 64 bits") {
   }
 }
 
+TEST_CASE("Python's infinities are the largest numbers, and NaN is none") {
+  const HfConfig config =
+      ConfigFile(R"({"limit": [0.0, Infinity], "low": -Infinity, "none": NaN, "t": "NaN \" NaN"})")
+          .read();
+  CHECK(config.floats("limit") == std::vector<float>{0, 3e38f});
+  CHECK(config.number_or("low", 0) == -3e38);
+  CHECK(!config.has("none"));
+  CHECK(config.text("t") == "NaN \" NaN");
+}
+
 TEST_CASE("a configuration with numbers beyond 64 bits is refused") {
   for (const char* text : {R"({"x": 9223372036854775808})", R"({"x": 18446744073709551615})",
                            R"({"x": 9.3e18})", R"({"x": -9223372036854775809})"}) {
