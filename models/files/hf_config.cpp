@@ -32,13 +32,12 @@ bool fits_int64(const nlohmann::json& value) {
   return value.is_number_integer();
 }
 
-// Python writes numbers that JSON has no word for. The infinities become the largest numbers, and
-// NaN becomes null, so that its key says nothing.
+// Python writes infinities, which JSON has no words for. They become the largest numbers.
 std::string without_infinities(std::string_view text) {
   struct Word {
     std::string_view python, json;
   };
-  constexpr Word kWords[] = {{"-Infinity", "-3e38"}, {"Infinity", "3e38"}, {"NaN", "null"}};
+  constexpr Word kWords[] = {{"-Infinity", "-3e38"}, {"Infinity", "3e38"}};
   std::string result;
   bool in_string = false;
   for (size_t at = 0; at < text.size(); ++at) {
