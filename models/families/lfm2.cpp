@@ -146,12 +146,7 @@ ModelConfig from_gguf(const GgufFile& file) {
     fail(Exit::Model, file.path(), ": '", heads, "' has ", of_layer, " for layer ", layer,
          ", expected ", c.kv_heads, " as in other layers with attention, or 0");
   }
-  const std::string taps = c.architecture + ".shortconv.l_cache";
-  const uint64_t count = file.metadata().uint(taps);
-  if (count < 2 || count > kMostTaps) {
-    fail(Exit::Model, file.path(), ": '", taps, "' is ", count, ", expected 2 to ", kMostTaps);
-  }
-  c.short_conv.taps = static_cast<int>(count);
+  c.short_conv.taps = gguf_integer(file, "shortconv.l_cache", 2, kMostTaps);
   if (c.architecture == "lfm2moe") {
     c.experts = read_gguf_experts(file, c.ffn_dim, {.sigmoids = true, .shared_and_dense = true});
     c.experts.choice_bias = true;

@@ -180,6 +180,12 @@ void leave_out_predicting_layers(const GgufFile& file, ModelConfig& c) {
   c.layers -= static_cast<int>(more);
 }
 
+int gguf_integer(const GgufFile& file, std::string_view key, int64_t least, int64_t most) {
+  const GgufMetadata& metadata = file.metadata();
+  const std::string name = concat(metadata.text("general.architecture"), ".", key);
+  return static_cast<int>(bounded(file, name, metadata.uint(name), least, most));
+}
+
 int64_t gguf_number_of_layer(const GgufFile& file, const std::string& key, int layer) {
   const GgufValue* value = file.metadata().find(key);
   if (!value || !value->is_array()) return static_cast<int64_t>(file.metadata().uint(key));

@@ -64,6 +64,8 @@ struct GgufReads {
   bool latent = false;  // attention.key_length and value_length are of latents and not read
 };
 ModelConfig read_common_gguf(const GgufFile& file, const GgufReads& reads = {});
+// The number of the key "<general.architecture>.<key>". Throws if it is not within the bounds.
+int gguf_integer(const GgufFile& file, std::string_view key, int64_t least, int64_t most);
 // A number that may be a list with one for each layer; 0 where the layer is missing.
 int64_t gguf_number_of_layer(const GgufFile& file, const std::string& key, int layer);
 

@@ -133,12 +133,7 @@ DeltaConfig read_gguf_delta(const GgufFile& file, int layers, HeadOrder order) {
   const GgufMetadata& metadata = file.metadata();
   const std::string prefix = std::string(metadata.text("general.architecture")) + ".";
   const auto number = [&](std::string_view key, int64_t least, int64_t most) {
-    const std::string name = concat(prefix, key);
-    const uint64_t value = metadata.uint(name);
-    if (value >= static_cast<uint64_t>(least) && value <= static_cast<uint64_t>(most)) {
-      return static_cast<int>(value);
-    }
-    fail(Exit::Model, file.path(), ": '", name, "' is ", value, ", expected ", least, " to ", most);
+    return gguf_integer(file, key, least, most);
   };
   DeltaConfig d;
   d.spec.key_heads = number("ssm.group_count", 1, kMostHeads);

@@ -40,27 +40,20 @@ void check_space(const SpaceSpec& s, std::string_view where) {
 }
 
 SpaceConfig read_gguf_space(const GgufFile& file, int layers) {
-  const GgufMetadata& metadata = file.metadata();
-  const std::string prefix = std::string(metadata.text("general.architecture")) + ".ssm.";
   const auto number = [&](std::string_view key, int64_t least, int64_t most) {
-    const std::string name = concat(prefix, key);
-    const uint64_t value = metadata.uint(name);
-    if (value >= static_cast<uint64_t>(least) && value <= static_cast<uint64_t>(most)) {
-      return static_cast<int>(value);
-    }
-    fail(Exit::Model, file.path(), ": '", name, "' is ", value, ", expected ", least, " to ", most);
+    return gguf_integer(file, key, least, most);
   };
   SpaceConfig space;
   SpaceSpec& s = space.spec;
-  s.heads = number("time_step_rank", 1, kMostHeads);
-  s.groups = number("group_count", 1, kMostHeads);
-  s.state_dim = number("state_size", 1, kMostHeadDim);
-  const int inner = number("inner_size", 1, kMostHeads * kMostHeadDim);
+  s.heads = number("ssm.time_step_rank", 1, kMostHeads);
+  s.groups = number("ssm.group_count", 1, kMostHeads);
+  s.state_dim = number("ssm.state_size", 1, kMostHeadDim);
+  const int inner = number("ssm.inner_size", 1, kMostHeads * kMostHeadDim);
   s.head_dim = inner / s.heads;
-  space.taps = number("conv_kernel", 2, kMostConvTaps);
+  space.taps = number("ssm.conv_kernel", 2, kMostConvTaps);
   if (inner % s.heads != 0) {
-    fail(Exit::Model, file.path(), ": '", prefix, "inner_size' is ", inner,
-         ", expected a multiple of the ", s.heads, " heads of '", prefix, "time_step_rank'");
+    fail(Exit::Model, file.path(), ": 'ssm.inner_size' is ", inner, ", expected a multiple of the ",
+         s.heads, " heads of 'ssm.time_step_rank'");
   }
   check_space(s, file.path());
   for (int layer = 0; layer < layers; ++layer) {
