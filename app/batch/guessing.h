@@ -38,7 +38,7 @@ class BatchGuessing {
   // this.
   std::vector<GuessPlan> plans(size_t executors) const;
 
-  // Of each device; not set: there is no draft model.
+  // Says what draft model each device has. Not set: there is no draft model.
   const std::optional<LoadedDraft>& draft() const { return loaded_; }
 
  private:

@@ -50,7 +50,7 @@ double& StepGuesses::right_of(GuessedSample& sample, bool drafted) const {
   return drafted ? sample.draft_right : sample.right[static_cast<size_t>(sample.kind)];
 }
 
-// As many steps may follow in which the sample has guesses.
+// Estimates in how many further steps the sample may have guesses.
 double StepGuesses::steps_left(const ScheduledSample& sample) const {
   constexpr int64_t kLeastLeft = 8;
   const int64_t most = sample.generation->max_tokens - new_tokens(sample);

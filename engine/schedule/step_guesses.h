@@ -42,7 +42,7 @@ struct SharedGuessCounts : GuessCounts {
 
 // What guesses need to know of a sample.
 struct GuessedSample {
-  static constexpr double kFirstRight = 0.7;  // as likely a guess is taken to be right at first
+  static constexpr double kFirstRight = 0.7;  // assumed before any guess was checked
 
   explicit GuessedSample(std::shared_ptr<const NgramText> file) : proposer(std::move(file)) {
     right.assign(static_cast<size_t>(proposer.kinds()), kFirstRight);
@@ -59,7 +59,7 @@ struct GuessedSample {
 
 class StepGuesses {
  public:
-  // rows: of a step, with the guesses.
+  // rows: the most rows of a step, guesses included.
   StepGuesses(const GuessPlan& plan, int64_t rows, SecondsClock clock)
       : plan_(plan), rows_(rows), clock_(std::move(clock)), control_(rows) {}
 
@@ -69,20 +69,20 @@ class StepGuesses {
   // Adds guesses to the parts, if each is the one row of a sample in decode.
   void add(std::span<StepPicks::Rows> parts, const Room& room);
 
-  // The parts are the executor's last step, whose picks were delivered: shows their rows to a head.
+  // Shows the rows of the executor's last step to a head. Call after its picks were delivered.
   void show(std::span<const StepPicks::Rows> parts, Executor& executor);
 
-  // The step's picks were delivered. Takes wrong guesses back, and learns from what was right, and
-  // from how long the step took.
+  // Call after the step's picks were delivered. Removes wrong guesses from the sequences. Records
+  // which guesses were right, and how long the step took.
   void checked(std::span<const StepPicks::Rows> parts, double seconds);
 
-  // The sample was preempted: it gives its place in the draft model's cache to others.
+  // Call when the sample is preempted. Frees the sample's place in the draft model's cache.
   static void preempted(ScheduledSample& sample);
 
   const SharedGuessCounts& counts() const { return counts_; }
 
  private:
-  // What one part of the step is offered.
+  // An offer of guesses for one part of the step.
   struct Offered {
     StepPicks::Rows* part;
     bool drafted;
@@ -101,7 +101,7 @@ class StepGuesses {
   SecondsClock clock_;
   ShareControl control_;
   SharedGuessCounts counts_;
-  bool measured_ = false;  // the step has rows of samples in decode alone
+  bool measured_ = false;  // every row of the step belongs to a sample in decode
   int failures_ = 0;       // of the draft model
   // Means of all samples: how likely a guess of the draft model is right, and the new tokens of a
   // sample that has ended; 0: none has.

@@ -6,8 +6,8 @@
 namespace skald {
 namespace {
 
-// So many tokens of a text are computed together with its first guess, in a step that takes hardly
-// longer.
+// The most tokens of a text that are computed together with its first guess. The step takes hardly
+// longer for them.
 constexpr int64_t kFewTokens = 8;
 constexpr double kNewRowShare = 0.2;  // of a new measurement in a mean
 
@@ -119,7 +119,7 @@ void DraftTexts::compute(std::span<const SeqRows> rows, std::span<Text* const> t
   }
 }
 
-// Whether one of the others, which are being taken in, begins like a new text.
+// True if a new text begins like one of the others, which are being taken in.
 bool DraftTexts::begins_like_one_of(std::span<Text* const> others, const Text& text) {
   const std::span<const int32_t> tokens = text.pending_;
   const size_t half = tokens.size() / 2;
@@ -235,8 +235,8 @@ void DraftTexts::compute_pending(std::vector<Growing>& growing) {
   compute(rows, texts);
 }
 
-// One guess more of each text, from the logits of the last step. Leaves the texts that get further
-// ones. True: their step has been started.
+// Makes one more guess for each text, from the logits of the last step. Keeps the texts that get
+// further guesses. Returns true if their step has been started.
 bool DraftTexts::next_guesses(std::vector<Growing>& growing) {
   std::vector<PickRequest> requests;
   std::vector<Sequence*> sequences;

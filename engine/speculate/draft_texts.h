@@ -28,7 +28,7 @@ class Translation {
   // The text in the draft model's tokens. Empty: the text ends within a character, so that its
   // tokens are not known yet. Calls follow one another as a Proposer's do.
   virtual std::vector<int32_t> to_draft(std::span<const int32_t> tokens) = 0;
-  // What the draft model guesses after that text, in the text's tokens, whole ones alone.
+  // Writes the draft model's guesses after that text in the text's tokens, whole ones alone.
   virtual std::vector<int32_t> from_draft(std::span<const int32_t> guesses) = 0;
 };
 // Makes the translation of one text. Empty: both vocabularies have the same tokens, as far as both
@@ -48,7 +48,7 @@ class DraftTexts final : public TextsProposer {
     explicit Text(DraftTexts& all);
     ~Text() override;
 
-    // What the draft model has computed, in its tokens, and the cache of that.
+    // The draft model's tokens that it has computed; their keys and values are in its cache.
     std::span<const int32_t> computed() const { return computed_; }
 
    private:

@@ -20,7 +20,8 @@ bool has_steps(int64_t rows) {
 
 using Times = std::vector<StepTime>;
 
-// By steps of as many rows. Otherwise between the nearest numbers of rows that are known.
+// The measured time of steps of `rows` rows. Without one, a value between the times of the nearest
+// numbers of rows that were measured; 0: no time is known.
 double seconds_of(const Times& times, int64_t rows) {
   const auto known = [&](int64_t at) { return times[static_cast<size_t>(at)].believed(); };
   const auto seconds = [&](int64_t at) { return times[static_cast<size_t>(at)].seconds; };
@@ -75,7 +76,8 @@ void ShareControl::list(std::span<const Offer> offers, From from) {
                    [](const Guess& a, const Guess& b) { return a.right > b.right; });
 }
 
-// What a guess adds to the draft model's time. Its steps compute one guess of each text.
+// The time that a guess adds to the draft model's. A step of the draft model computes one guess of
+// each text.
 double ShareControl::draft_seconds(const Step& step, const Guess& guess) {
   const Offer& offer = step.offers[guess.offer];
   if (!offer.drafted) return 0;
@@ -87,7 +89,7 @@ double ShareControl::draft_seconds(const Step& step, const Guess& guess) {
   return more + (depth == 0 ? offer.seconds : 0.0);
 }
 
-// The number of guesses with the most tokens per second; none: no number pays.
+// Finds the number of guesses that gives the most tokens per second. No guesses: no number pays.
 ShareControl::Plan ShareControl::best_plan(const Step& step, From from) {
   Plan best{from};
   const double plain = seconds_of(steps_, step.texts);
@@ -112,7 +114,7 @@ ShareControl::Plan ShareControl::best_plan(const Step& step, From from) {
   return best;
 }
 
-// To see whether guesses pay.
+// The smallest number of guesses that a step may have. It shows whether guesses pay.
 ShareControl::Plan ShareControl::fewest(const Step& step, From from) {
   list(step.offers, from);
   int64_t count = 1;

@@ -17,7 +17,7 @@ class TextsProposer {
  public:
   virtual ~TextsProposer() = default;
 
-  // What it keeps of a text. The proposer outlives it.
+  // The proposer's state of one text. The proposer outlives it.
   class Text {
    public:
     virtual ~Text() = default;
@@ -27,7 +27,7 @@ class TextsProposer {
   };
   virtual std::unique_ptr<Text> new_text() = 0;
 
-  // What it reads of each row of the texts that the model computes; nothing: it needs none.
+  // The proposer reads these features of each row that the model computes. Not set: it reads none.
   virtual std::optional<Features> features() const { return {}; }
   // Rows that the model has computed: those of a text's tokens from `first` on. Later rows that
   // were shown do not count any more.
@@ -39,9 +39,9 @@ class TextsProposer {
   };
   virtual void computed(std::span<const Shown>) {}  // may throw Error
 
-  // How many guesses, at most `most`, could be made of what follows the text.
+  // Returns how many guesses, at most `most`, could follow the text.
   virtual int offer(const Text& text, std::span<const int32_t> tokens, int most) const = 0;
-  // How long catch_up() will take for what is new in a text of `tokens` tokens.
+  // Estimates how long catch_up() will take for what is new in a text of `tokens` tokens.
   virtual double catch_up_seconds(const Text&, int64_t /*tokens*/) const { return 0; }
 
   // A text that is to have guesses, and what comes of it.

@@ -71,7 +71,7 @@ void complete(ModelConfig& c) {
   c.experts.choice_bias = true;
 }
 
-// A letter for each layer.
+// Returns a letter for each layer, which names the layer's kind.
 std::string read_pattern(const HfConfig& config, int layers) {
   std::string pattern = config.text(kPattern);
   const size_t known = pattern.find_first_not_of({kSpace, kAttention, kFeedForward, kExperts});
@@ -206,7 +206,7 @@ std::string name(std::string_view hf_name) {
   return expert.empty() ? tensor_name(name, kParts) : expert;
 }
 
-// Whether the layer has a tensor whose name begins so.
+// True if the layer has a tensor whose name begins with `part`.
 bool has(const GgufExport& out, int layer, std::string_view part) {
   const std::string begin = concat("blk.", layer, ".", part);
   return std::any_of(out.tensors.begin(), out.tensors.end(),

@@ -13,7 +13,7 @@
 namespace skald {
 namespace {
 
-// Numbers that a folder has in one row, as GGUF's float32 of another shape.
+// A folder has these numbers in one row. GGUF has them as float32 of another shape.
 void reshape(MadeTensor& tensor, std::vector<int64_t> shape, bool is_log_rate = false) {
   tensor.values.resize(static_cast<size_t>(tensor.source.cols));
   std::vector<std::byte> scratch;

@@ -320,7 +320,7 @@ TEST_CASE("a state space follows its formula, also where steps are bounded") {
     States states = used_states(1, spec.state_floats());
     const Floats whole = space.run(*kernels, places_of(0, 0, kRows), 0, states);
     CHECK(largest_error(whole, space.expected(kRows)) < 1e-5);
-    // In calls of 7 rows, and two sequences in one call.
+    // Calls of 7 rows give the same, and so do two sequences in one call.
     const Floats after = states[0];
     Floats parts;
     for (int64_t at = 0; at < kRows; at += 7) {
