@@ -10,11 +10,21 @@
 
 namespace skald::test {
 
+// The sizes of the state space. No fast kernel of a GPU supports the first ones.
+struct SpaceSizes {
+  uint32_t states = 6, head_dim = 10, groups = 2, state_dim = 12;
+};
+inline constexpr SpaceSizes kFastSpace = {4, 32, 2, 64};
+
 class SpaceGguf : RandomGguf {
  public:
+  explicit SpaceGguf(const SpaceSizes& sizes = {}, bool bf16 = false) : sizes_(sizes) {
+    bf16_ = bf16;
+  }
+
   static constexpr uint32_t kVocab = kByteVocab, kDim = 48, kFfnDim = 56;
   static constexpr uint32_t kHeads = 2, kHeadDim = 32;  // of attention
-  static constexpr uint32_t kStates = 6, kStateHeadDim = 10, kGroups = 2, kStateDim = 12, kTaps = 4;
+  static constexpr uint32_t kTaps = 4;
   static constexpr uint32_t kExperts = 5, kUsed = 2, kExpertDim = 24, kSharedDim = 40;
 
   std::string file() {
@@ -49,10 +59,10 @@ class SpaceGguf : RandomGguf {
     number("attention.key_length", kHeadDim);
     number("attention.value_length", kHeadDim);
     number("ssm.conv_kernel", kTaps);
-    number("ssm.state_size", kStateDim);
-    number("ssm.group_count", kGroups);
-    number("ssm.time_step_rank", kStates);
-    number("ssm.inner_size", kStates * kStateHeadDim);
+    number("ssm.state_size", sizes_.state_dim);
+    number("ssm.group_count", sizes_.groups);
+    number("ssm.time_step_rank", sizes_.states);
+    number("ssm.inner_size", sizes_.states * sizes_.head_dim);
     number("expert_count", kExperts);
     number("expert_used_count", kUsed);
     number("expert_feed_forward_length", kExpertDim);
@@ -62,26 +72,29 @@ class SpaceGguf : RandomGguf {
   }
 
   void space(const std::string& blk) {
-    constexpr uint32_t kValues = kStates * kStateHeadDim;
-    constexpr uint32_t kMixed = kValues + 2 * kGroups * kStateDim;
+    const uint32_t states = sizes_.states, groups = sizes_.groups;
+    const uint32_t values = states * sizes_.head_dim;
+    const uint32_t mixed = values + 2 * groups * sizes_.state_dim;
     const auto column = [&](const char* name, const auto& next) {
-      vector(blk + name, kStates, next);
-      w_.tensors.back().dims = {1, kStates};
+      vector(blk + name, states, next);
+      w_.tensors.back().dims = {1, states};
     };
     const auto some = [&] { return normal_(random_); };
-    tensor(blk + "ssm_in.weight", kValues + kMixed + kStates, kDim);
-    tensor(blk + "ssm_conv1d.weight", kMixed, kTaps);
-    vector(blk + "ssm_conv1d.bias", kMixed, some);
-    vector(blk + "ssm_dt.bias", kStates, some);
+    tensor(blk + "ssm_in.weight", values + mixed + states, kDim);
+    vector(blk + "ssm_conv1d.weight", mixed * kTaps, [&] { return 0.7f * normal_(random_); });
+    w_.tensors.back().dims = {kTaps, mixed};
+    vector(blk + "ssm_conv1d.bias", mixed, some);
+    vector(blk + "ssm_dt.bias", states, some);
     column("ssm_a", [&] { return -std::exp(0.3f * normal_(random_)); });
     column("ssm_d", some);
-    ones(blk + "ssm_norm.weight", kValues);
-    w_.tensors.back().dims = {kValues / kGroups, kGroups};
-    tensor(blk + "ssm_out.weight", kDim, kValues);
+    ones(blk + "ssm_norm.weight", values);
+    w_.tensors.back().dims = {values / groups, groups};
+    tensor(blk + "ssm_out.weight", kDim, values);
   }
 
   void experts(const std::string& blk) {
-    tensor(blk + "ffn_gate_inp.weight", kExperts, kDim);
+    vector(blk + "ffn_gate_inp.weight", kExperts * kDim, [&] { return 0.2f * normal_(random_); });
+    w_.tensors.back().dims = {kDim, kExperts};
     vector(blk + "exp_probs_b.bias", kExperts, [&] { return 0.1f * normal_(random_); });
     tensor(blk + "ffn_up_exps.weight", kExperts * kExpertDim, kDim);
     w_.tensors.back().dims = {kDim, kExpertDim, kExperts};
@@ -97,6 +110,8 @@ class SpaceGguf : RandomGguf {
     tensor(blk + "attn_v.weight", kHeadDim, kDim);
     tensor(blk + "attn_output.weight", kDim, kHeads * kHeadDim);
   }
+
+  SpaceSizes sizes_;
 };
 
 }  // namespace skald::test

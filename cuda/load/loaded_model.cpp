@@ -211,6 +211,15 @@ void LoadedModel::load(LoadedOp& op, const FusedDelta& net, Stream stream) {
   op.norm = norm_weight(net.norm, stream);
 }
 
+void LoadedModel::load(LoadedOp& op, const FusedSpace& space, Stream stream) {
+  op.conv = float_rows(space.conv, stream);
+  if (space.conv_bias != WeightId::None) op.conv_bias = norm_weight(space.conv_bias, stream);
+  op.rate = float_rows(space.rate, stream);
+  op.bias = norm_weight(space.bias, stream);
+  op.skip = float_rows(space.skip, stream);
+  op.norm = float_rows(space.norm, stream);
+}
+
 void LoadedModel::load(LoadedOp& op, const FusedShortConv& conv, Stream stream) {
   op.conv = float_rows(conv.conv, stream);
 }

@@ -31,10 +31,11 @@ struct LoadedOp {
   // A bound of the gated results of a FusedLinear, or of the values that a FusedAttention reads
   // (FusedProgram::bounded()). 0: no bound is known.
   float bound = 0;
-  const float* gate = nullptr;                       // RowGate
-  const float* conv = nullptr;                       // FusedDelta, FusedShortConv
-  const float* rate = nullptr;                       // FusedDelta; its norm and bias are above
-  const float *q_norm = nullptr, *k_norm = nullptr;  // FusedAttention
+  const float* gate = nullptr;                        // RowGate
+  const float* conv = nullptr;                        // FusedDelta, FusedSpace, FusedShortConv
+  const float* rate = nullptr;                        // FusedDelta, FusedSpace; norm, bias: above
+  const float *conv_bias = nullptr, *skip = nullptr;  // FusedSpace
+  const float *q_norm = nullptr, *k_norm = nullptr;   // FusedAttention
   const float* sinks = nullptr;
   const float* router = nullptr;  // FusedExperts
   const float *router_bias = nullptr, *choice_bias = nullptr, *expert_scale = nullptr;
@@ -75,6 +76,7 @@ class LoadedModel {
   void load(LoadedOp& op, const FusedAttention& attention, Stream stream);
   void load(LoadedOp& op, const FusedExperts& experts, Stream stream);
   void load(LoadedOp& op, const FusedDelta& net, Stream stream);
+  void load(LoadedOp& op, const FusedSpace& space, Stream stream);
   void load(LoadedOp& op, const FusedShortConv& conv, Stream stream);
   void load(LoadedOp& op, const RowGate& gate, Stream stream);
   void load(LoadedOp& op, const SumOfNorms& sum, Stream stream);

@@ -74,7 +74,10 @@ std::optional<DeltaLayer> find_delta_layer(const Program& program, size_t first)
   const auto* net = std::get_if<DeltaNet>(op(1));
   const auto* norm = std::get_if<HeadNorm>(op(2));
   const auto* gate = std::get_if<GatedAct>(op(3));
-  if (!conv || !net || !norm || !gate || conv->activation != Activation::Silu) return {};
+  if (!conv || !net || !norm || !gate || conv->activation != Activation::Silu ||
+      conv->bias != WeightId::None) {
+    return {};
+  }
   const DeltaSpec& s = net->spec;
   const bool chained = net->in == conv->out && norm->x == net->out && gate->up == net->out &&
                        gate->out == net->out && gate->activation == Activation::Silu &&

@@ -1,6 +1,5 @@
 #include "cuda/plan/fuse.h"
 
-#include "cuda/plan/delta_layer.h"
 #include "cuda/plan/fuser.h"
 #include "engine/base/error.h"
 
@@ -19,8 +18,8 @@ Fused Fuser::run() {
     const auto* embed = get<Embed>(at_);
     if (embed && at_ == 0) {
       emit(*embed, 1);
-    } else if (!qkv_attention() && !reading_attention() && !delta_net() && !short_conv() &&
-               !routed_experts() && !experts_beside() && !layer_embeddings() &&
+    } else if (!qkv_attention() && !reading_attention() && !delta_net() && !state_space() &&
+               !short_conv() && !routed_experts() && !experts_beside() && !layer_embeddings() &&
                !layer_embedding() && !linear_group() && !exchange() && !own_norm() && !row_gate() &&
                !gated_act() && !given() && !latent_attention() && !part() && !buffer_norm()) {
       fail(Exit::Failed, "CUDA has no kernel for op ", at_, ", ", op_name(ops_[at_]),
@@ -59,67 +58,6 @@ bool Fuser::own_norm() {
   if (!norm && in_place && in_place->in == hidden_ && in_place->out == hidden_) norm = in_place;
   if (!norm) return false;
   emit(*norm, 1);
-  return true;
-}
-
-bool Fuser::delta_net() {
-  const Norm* norm = stream_norm(at_);
-  const size_t first = at_ + (norm ? 1 : 0);
-  std::optional<DeltaLayer> layer = find_delta_layer(program_, first);
-  if (!layer || (norm && norm->out != layer->products_in) ||
-      !absorbs(at_, layer->last, layer->net.out, layer->net.convolved)) {
-    return false;
-  }
-  FusedLinear linear;
-  take_input(norm, layer->products_in, linear);
-  linear.out = layer->net.in = buffers_.delta;
-  linear.parts = std::move(layer->parts);
-  linear.biases = std::move(layer->biases);
-  emit(std::move(linear), layer->products_end - at_);
-  layer->net.index = states_++;
-  emit(layer->net, layer->last + 1 - at_);
-  return true;
-}
-
-bool Fuser::short_conv() {
-  const Norm* norm = stream_norm(at_);
-  const size_t first = at_ + (norm ? 1 : 0);
-  constexpr size_t kThirds = 3;
-  const auto* before = get<GatedAct>(first + kThirds);
-  const auto* conv = get<CausalConv>(first + kThirds + 1);
-  const auto* after = get<GatedAct>(first + kThirds + 2);
-  const size_t last = first + kThirds + 2;
-  if (!before || !conv || !after) return false;
-  const auto multiplies = [](const GatedAct& gate) {
-    return gate.activation == Activation::Identity && gate.out == gate.up;
-  };
-  if (!multiplies(*before) || !multiplies(*after) || before->out != conv->in ||
-      after->out != conv->out || conv->activation != Activation::Identity) {
-    return false;
-  }
-  FusedLinear linear;
-  FusedShortConv fused = {after->out, buffers_.delta, conv->weight, {}, conv->taps, states_};
-  const ActId in = norm ? norm->out : get<Linear>(first) ? get<Linear>(first)->in : hidden_;
-  int col = 0, found = 0;
-  for (size_t i = first; i < first + kThirds; ++i) {
-    const auto* third = get<Linear>(i);
-    if (!third || third->in != in || third->heads != 1) return false;
-    const auto place = [&](ActId buffer, int& at) {
-      if (third->out == buffer) at = col, ++found;
-    };
-    place(before->gate, fused.columns.before);
-    place(after->gate, fused.columns.after);
-    place(conv->in, fused.columns.x);
-    col += static_cast<int>(program_.act(third->out).cols);
-    linear.parts.push_back(third->weight);
-    linear.biases.push_back(third->bias);
-  }
-  if (found != kThirds || !absorbs(at_, last, after->out)) return false;
-  take_input(norm, in, linear);
-  linear.out = buffers_.delta;
-  emit(std::move(linear), first + kThirds - at_);
-  ++states_;
-  emit(fused, last + 1 - at_);
   return true;
 }
 

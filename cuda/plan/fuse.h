@@ -9,6 +9,7 @@
 
 #include "cuda/kernels/epilogue.h"
 #include "cuda/kernels/states/short_conv.h"
+#include "cuda/kernels/states/space.h"
 #include "cuda/kernels/states/states.h"
 #include "engine/program/program.h"
 
@@ -155,6 +156,19 @@ struct FusedDelta {
   int index;      // the number of this layer among those with a state
 };
 
+// A state space with its convolution before it, the gate and the norm of each group behind it. `in`
+// is the product of all that the layer reads, side by side.
+struct FusedSpace {
+  ActId out, in, convolved;
+  WeightId conv, conv_bias, rate, bias, skip, norm;  // conv_bias may be None
+  float norm_eps;
+  SpaceSpec spec;
+  SpaceColumns columns;
+  int taps;
+  bool log_rate;  // as in StateSpace
+  int index;      // the number of this layer among those with a state
+};
+
 // A convolution between two gates: out = after * conv(before * x). `in` is a product with before,
 // after and x side by side.
 struct FusedShortConv {
@@ -171,14 +185,15 @@ struct FusedShortConv {
 // stream, or into a buffer of the activations' type.
 struct FusedOp {
   std::variant<Embed, Given, Norm, FusedLinear, FusedAttention, FusedExperts, FusedDelta,
-               FusedShortConv, RowGate, GatedAct, SumOfNorms, GatedPart, FusedPart, BufferNorm,
-               HeadProducts, FusedExchange>
+               FusedSpace, FusedShortConv, RowGate, GatedAct, SumOfNorms, GatedPart, FusedPart,
+               BufferNorm, HeadProducts, FusedExchange>
       op;
   size_t last;  // index of the last op of the Program that this op does
 };
 
-// Buffers that the Program does not have: `qkv`; `delta` for what a delta net or a short
-// convolution reads; `copy` for the residual stream in the activations' type.
+// Buffers that the Program does not have: `qkv`; `delta` for what a delta net, a
+// state space or a short convolution reads; `copy` for the residual stream in the activations'
+// type.
 struct FusedBuffers {
   ActId qkv, delta, copy;
 };

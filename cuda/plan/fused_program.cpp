@@ -28,9 +28,15 @@ DType activation_type(const Program& program) {
   if (quantized) return DType::BF16;
   std::set<WeightId> floats;  // float32 on the GPU, whatever format the file has
   for (const Op& op : program.ops) {
-    const auto* experts = std::get_if<Experts>(&op);
-    if (!experts) continue;
-    floats.insert({experts->router, experts->gate_bias, experts->up_bias, experts->down_bias});
+    if (const auto* o = std::get_if<Experts>(&op)) {
+      floats.insert({o->router, o->gate_bias, o->up_bias, o->down_bias});
+    } else if (const auto* o = std::get_if<CausalConv>(&op)) {
+      floats.insert(o->weight);
+    } else if (const auto* o = std::get_if<StateSpace>(&op)) {
+      floats.insert({o->rate, o->skip});
+    } else if (const auto* o = std::get_if<HeadNorm>(&op)) {
+      floats.insert(o->weight);
+    }
   }
   for (size_t i = 0; i < program.weights.size(); ++i) {
     const Weight& weight = program.weights[i];
@@ -77,6 +83,9 @@ std::vector<WeightId> weights_of(const FusedOp& op) {
                  },
                  [](const FusedDelta& o) {
                    return Ids{o.conv, o.rate, o.bias, o.norm};
+                 },
+                 [](const FusedSpace& o) {
+                   return Ids{o.conv, o.conv_bias, o.rate, o.bias, o.skip, o.norm};
                  },
                  [](const FusedShortConv& o) { return Ids{o.conv}; },
                  [](const RowGate& o) { return Ids{o.weight}; },
@@ -178,7 +187,7 @@ std::vector<ExpertStack> FusedProgram::stacks(const FusedExperts& op) const {
   std::vector<ExpertStack> stacks;
   const auto add = [&](WeightId part, WeightId bias) {
     const TensorView& view = program.weight(part).view;
-    if (part == op.up && stacks.back().format == format(part)) {
+    if (part == op.up && !stacks.empty() && stacks.back().format == format(part)) {
       stacks.back().outs += view.rows;
       stacks.back().parts.push_back(part);
     } else {
@@ -186,7 +195,7 @@ std::vector<ExpertStack> FusedProgram::stacks(const FusedExperts& op) const {
     }
     if (bias != WeightId::None) stacks.back().biases.push_back(bias);
   };
-  add(op.gate, op.gate_bias);
+  if (op.gate != WeightId::None) add(op.gate, op.gate_bias);
   add(op.up, op.up_bias);
   add(op.down, op.down_bias);
   return stacks;
@@ -196,8 +205,13 @@ DeltaShape FusedProgram::shape(const FusedDelta& op) const {
   return {type, op.spec, op.columns, op.taps, cols(op.in)};
 }
 
+SpaceShape FusedProgram::shape(const FusedSpace& op) const {
+  return {type, op.spec, op.columns, op.taps, cols(op.in)};
+}
+
 int64_t FusedProgram::state_floats(const FusedOp& op) const {
   if (const auto* net = std::get_if<FusedDelta>(&op.op)) return shape(*net).state_floats();
+  if (const auto* space = std::get_if<FusedSpace>(&op.op)) return shape(*space).state_floats();
   const auto* conv = std::get_if<FusedShortConv>(&op.op);
   return conv ? conv->taps * cols(conv->out) : 0;
 }

@@ -57,7 +57,7 @@ struct FusedProgram {
   // (alternates()).
   std::vector<Piece> pieces(const FusedLinear& op) const;
   bool alternates(const FusedLinear& op) const;
-  // The stack of gate and up, or one stack for each; then the stack of down.
+  // The stack of gate and up, or one stack for each; or up alone. Then the stack of down.
   std::vector<ExpertStack> stacks(const FusedExperts& op) const;
   // True if the router's input has other factors than the experts': weights of its own, or the
   // router's scale, which is a part of them.
@@ -65,6 +65,7 @@ struct FusedProgram {
     return op.route_norm || op.spec.router_scale != 1;
   }
   DeltaShape shape(const FusedDelta& op) const;
+  SpaceShape shape(const FusedSpace& op) const;
   int64_t state_floats(const FusedOp& op) const;  // of a sequence; 0: the op has no state
   int64_t outs(const FusedLinear& op) const;
   int64_t ins(const FusedLinear& op) const;

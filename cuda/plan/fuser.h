@@ -56,16 +56,31 @@ class Fuser {
   // feed-forward run in parallel; or it norms the residual stream in place, between two runs of a
   // looped model's layers.
   bool own_norm();
-  // norm, products, convolution, net, norm of heads, gate
-  bool delta_net();
-  // norm, three products, gate, convolution, gate
-  bool short_conv();
   bool exchange();   // all_reduce, [[norm], add]
   bool row_gate();   // both buffers have the activations' type
   bool gated_act();  // gates one of its inputs in place
   bool given();
   bool part();  // copies columns of whole rows
   bool buffer_norm();
+
+  // In fuse_states.cpp.
+
+  // norm, products, convolution, net, norm of heads, gate
+  bool delta_net();
+  // norm, three products, convolution, state space, gate, norm of groups
+  bool state_space();
+  // norm, three products, gate, convolution, gate
+  bool short_conv();
+  // Products of one input whose results lie side by side in a row of the buffer `delta`.
+  struct SideBySide {
+    FusedLinear linear;  // without its input
+    ActId in;
+    std::vector<std::pair<ActId, int>> columns;  // each product's buffer and first column
+
+    std::optional<int> find(ActId buffer) const;
+  };
+  // The `count` products at `first`, if they read the norm's result or one other input.
+  std::optional<SideBySide> side_by_side(const Norm* norm, size_t first, size_t count);
 
   // In fuse_attention.cpp.
 

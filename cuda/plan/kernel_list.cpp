@@ -161,6 +161,17 @@ class Lister {
     add(weights_text({op.conv}), shape, prompts_, kAnyRows);
   }
 
+  void list(const FusedSpace& op) {
+    const SpaceSpec& s = op.spec;
+    const std::string shape =
+        concat(s.heads, " heads, ", s.groups, " k, ", s.head_dim, " x ", s.state_dim);
+    const std::string ops = ops_;
+    ops_ = ops + " (decode)";
+    add(weights_text({op.conv}), shape, decodes_, graph_rows_);
+    ops_ = ops + " (prompt)";
+    add(weights_text({op.conv}), shape, prompts_, kAnyRows);
+  }
+
   void list(const FusedShortConv& op) {
     add(weights_text({op.conv}), concat("[", fused_.cols(op.out), "], ", op.taps, " taps"),
         prompts_, kAnyRows);
@@ -208,6 +219,7 @@ class Lister {
                                  [](const FusedAttention&) { return std::string("attention"); },
                                  [](const FusedExperts&) { return std::string("experts"); },
                                  [](const FusedDelta&) { return std::string("delta_net"); },
+                                 [](const FusedSpace&) { return std::string("state_space"); },
                                  [](const FusedShortConv&) { return std::string("short_conv"); },
                                  [](const RowGate&) { return std::string("row_gate"); },
                                  [](const GatedAct&) { return std::string("gated_act"); },

@@ -1,11 +1,27 @@
 #include "cuda/plan/kernel_table.h"
 
 #include <algorithm>
+#include <span>
 
 #include "engine/base/error.h"
 #include "engine/quant/dtype.h"
 
 namespace skald::cuda {
+namespace {
+
+template <class Shape>
+const StateKernel<Shape>* find_state(std::span<const StateKernel<Shape>> kernels,
+                                     const Shape& shape, const StateNeed& need, const Gpu& gpu) {
+  for (const StateKernel<Shape>& kernel : kernels) {
+    if (!runs_on(kernel.code, gpu.compute_capability) || !kernel.supports(shape)) continue;
+    if (kernel.decode && !need.decode) continue;
+    if (kernel.chunks && (need.decode || need.few_each || need.reproducible)) continue;
+    return &kernel;
+  }
+  return nullptr;
+}
+
+}  // namespace
 
 const ProductKernel& select_product(const LinearShape& asked, const ProductNeed& need,
                                     const Gpu& gpu) {
@@ -22,15 +38,18 @@ const ProductKernel& select_product(const LinearShape& asked, const ProductNeed&
        " [", shape.outs, ", ", shape.ins, "], on sm_", gpu.compute_capability);
 }
 
-const DeltaKernel& select_delta(const DeltaShape& shape, const DeltaNeed& need, const Gpu& gpu) {
-  for (const DeltaKernel& kernel : kDeltaKernels) {
-    if (!runs_on(kernel.code, gpu.compute_capability) || !kernel.supports(shape)) continue;
-    if (kernel.decode && !need.decode) continue;
-    if (kernel.chunks && (need.decode || need.few_each || need.reproducible)) continue;
-    return kernel;
-  }
+const DeltaKernel& select_state(const DeltaShape& shape, const StateNeed& need, const Gpu& gpu) {
+  const DeltaKernel* kernel = find_state<DeltaShape>(kDeltaKernels, shape, need, gpu);
+  if (kernel) return *kernel;
   fail(Exit::Failed, "no kernel for a delta net with heads of ", shape.spec.key_dim, " x ",
        shape.spec.value_dim);
+}
+
+const SpaceKernel& select_state(const SpaceShape& shape, const StateNeed& need, const Gpu& gpu) {
+  const SpaceKernel* kernel = find_state<SpaceShape>(kSpaceKernels, shape, need, gpu);
+  if (kernel) return *kernel;
+  fail(Exit::Failed, "no kernel for a state space with heads of ", shape.spec.head_dim, " x ",
+       shape.spec.state_dim);
 }
 
 const AttentionKernel& select_attention(AttentionCode code, const AttentionSpec& spec,

@@ -10,6 +10,7 @@
 #include "cuda/kernels/attention/attention.h"
 #include "cuda/kernels/experts/experts.h"
 #include "cuda/kernels/linear.h"
+#include "cuda/kernels/states/space.h"
 #include "cuda/kernels/states/states.h"
 
 namespace skald::cuda {
@@ -169,19 +170,23 @@ struct ExpertsKernel {
   constexpr KernelId id() const { return kernel_id(name.data()); }
 };
 
-// With fewer rows than this of a sequence on average, a delta net's kernel of chunks has no use.
+// With fewer rows than this of a sequence on average, a kernel of chunks has no use.
 inline constexpr int kFewestChunkRows = 8;
 
-// A kernel of delta nets. select_delta() takes the first row that supports the net.
-struct DeltaKernel {
+// A kernel of layers with a recurrent state. select_state() takes the first row that supports the
+// layer.
+template <class Shape>
+struct StateKernel {
   std::string_view name;
   KernelCode code;
-  bool (*supports)(const DeltaShape&);
+  bool (*supports)(const Shape&);
   bool decode = false;  // decode steps alone, in one launch
   bool chunks = false;  // a result depends on how a prompt is divided; long prompts alone
 
   constexpr KernelId id() const { return kernel_id(name.data()); }
 };
+using DeltaKernel = StateKernel<DeltaShape>;
+using SpaceKernel = StateKernel<SpaceShape>;
 
 inline constexpr DeltaKernel kDeltaKernels[] = {
     {.name = "delta_decode", .code = KernelCode::Any, .supports = supports_delta, .decode = true},
@@ -193,12 +198,23 @@ inline constexpr DeltaKernel kDeltaKernels[] = {
     {.name = "delta_plain", .code = KernelCode::Any, .supports = any_delta},
 };
 
-struct DeltaNeed {
+inline constexpr SpaceKernel kSpaceKernels[] = {
+    {.name = "space_decode", .code = KernelCode::Any, .supports = supports_space, .decode = true},
+    {.name = "space_chunks",
+     .code = KernelCode::Sm80,
+     .supports = supports_space_chunks,
+     .chunks = true},
+    {.name = "space_rows", .code = KernelCode::Any, .supports = supports_space},
+    {.name = "space_plain", .code = KernelCode::Any, .supports = any_space},
+};
+
+struct StateNeed {
   bool decode = false;
   bool few_each = false;      // fewer than kFewestChunkRows rows of a sequence on average
   bool reproducible = false;  // a row's result does not depend on how a prompt is divided
 };
-const DeltaKernel& select_delta(const DeltaShape& shape, const DeltaNeed& need, const Gpu& gpu);
+const DeltaKernel& select_state(const DeltaShape& shape, const StateNeed& need, const Gpu& gpu);
+const SpaceKernel& select_state(const SpaceShape& shape, const StateNeed& need, const Gpu& gpu);
 
 // select_experts() takes the first row that supports the experts.
 inline constexpr ExpertsKernel kExpertsKernels[] = {

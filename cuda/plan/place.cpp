@@ -58,6 +58,13 @@ OpBytes bytes_of(const FusedProgram& fused, const FusedOp& op) {
                    add_floats(o.spec.value_heads);
                    add_floats(o.spec.value_dim);
                  },
+                 [&](const FusedSpace& o) {
+                   const SpaceShape shape = fused.shape(o);
+                   add_floats(shape.ring_floats());
+                   if (o.conv_bias != WeightId::None) add_floats(shape.conv_cols());
+                   for (int i = 0; i < 3; ++i) add_floats(o.spec.heads);
+                   add_floats(shape.values());
+                 },
                  [&](const FusedShortConv& o) { add_floats(o.taps * fused.cols(o.out)); },
                  [&](const FusedExchange& o) {
                    if (o.norm) bytes.others += norm_weight_bytes(fused, *o.norm);

@@ -50,6 +50,7 @@ std::string entry_text(const FusedProgram& fused, const StepEntry& entry) {
       },
       [](const AttentionEntry& attention) { return std::string(attention.kernel->name); },
       [](const DeltaEntry& net) { return std::string(net.kernel->name); },
+      [](const SpaceEntry& space) { return std::string(space.kernel->name); },
       [](const ShortConvEntry& conv) {
         return std::string(conv.keeps ? "short_conv + short_conv_keep" : "short_conv");
       },

@@ -78,7 +78,7 @@ ExpertSizes expert_sizes(const FusedProgram& fused, const SizeOptions& options) 
     if (options.attention != AttentionCode::Wgmma) continue;
     const RoutingShape routing = {static_cast<int>(rows), experts->spec.used, experts->spec.count};
     const bool fed =
-        stacks.size() == 2 &&
+        stacks.size() == 2 && experts->gate != WeightId::None &&
         std::all_of(stacks.begin(), stacks.end(), [&](const ExpertStack& stack) {
           return placed_order(stack.format) == RowOrder::Placed &&
                  supports_experts_many_sm90(experts_shape(fused, *experts, stack), routing);

@@ -152,11 +152,20 @@ void StepPlanner::add(const SumOfNorms&) { emit(SumOfNormsEntry(), dependent_); 
 
 void StepPlanner::add(const FusedExchange&) { emit(ExchangeEntry(), dependent_); }
 
+// Several rows of a sequence follow one another.
+StateNeed StepPlanner::state_need() const {
+  return {kind_.decode && !kind_.several, kind_.few_each || kind_.several, setting_.reproducible};
+}
+
 void StepPlanner::add(const FusedDelta& net) {
-  // Several rows of a sequence follow one another.
-  const bool one_each = kind_.decode && !kind_.several;
-  const DeltaNeed need = {one_each, kind_.few_each || kind_.several, setting_.reproducible};
-  emit(DeltaEntry{&select_delta(fused_.shape(net), need, setting_.gpu)}, dependent_ && one_each);
+  const StateNeed need = state_need();
+  emit(DeltaEntry{&select_state(fused_.shape(net), need, setting_.gpu)}, dependent_ && need.decode);
+}
+
+void StepPlanner::add(const FusedSpace& space) {
+  const StateNeed need = state_need();
+  emit(SpaceEntry{&select_state(fused_.shape(space), need, setting_.gpu)},
+       dependent_ && need.decode);
 }
 
 void StepPlanner::add(const FusedShortConv&) {
@@ -202,7 +211,7 @@ void StepPlanner::add(const FusedExperts& op) {
   const size_t first = plan_.entries.size();
   const ExpertsKernel* before = nullptr;  // the kernel of the product before
   // Gate and up write placed rows of 16 bits where down reads them.
-  if (!apart && gate.kernel->placed && down.kernel->placed &&
+  if (gate.shape.epilogue == Epilogue::Gated && gate.kernel->placed && down.kernel->placed &&
       placed_order(down.shape.format) == RowOrder::Placed) {
     gate.shape.out_order = RowOrder::Placed;
   }

@@ -164,6 +164,9 @@ struct AttentionEntry {
 struct DeltaEntry {
   const DeltaKernel* kernel;
 };
+struct SpaceEntry {
+  const SpaceKernel* kernel;
+};
 // keeps: the rows of a sequence follow one another, and a second launch keeps the last ones.
 struct ShortConvEntry {
   bool keeps;
@@ -205,11 +208,11 @@ struct CombineEntry {};
 using EntryKind =
     std::variant<EmbedEntry, GivenEntry, ToTypeEntry, NormEntry, RmsNormEntry, ProductEntry,
                  GateEntry, BiasEntry, PostNormEntry, CapEntry, GatherEntry, RowGateEntry,
-                 QkNormEntry, RopeAppendEntry, AttentionEntry, DeltaEntry, ShortConvEntry,
-                 GatedActEntry, GatedPartEntry, PartEntry, BufferNormEntry, HeadProductsEntry,
-                 SumOfNormsEntry, ExchangeEntry, RouteEntry, SortChoicesEntry, ExpertsEntry,
-                 ExpertsGateEntry, PlaceRowsEntry, CombineEntry, CopyEntry, AwaitEntry, HostEntry,
-                 CacheEntry, HostExpertsEntry>;
+                 QkNormEntry, RopeAppendEntry, AttentionEntry, DeltaEntry, SpaceEntry,
+                 ShortConvEntry, GatedActEntry, GatedPartEntry, PartEntry, BufferNormEntry,
+                 HeadProductsEntry, SumOfNormsEntry, ExchangeEntry, RouteEntry, SortChoicesEntry,
+                 ExpertsEntry, ExpertsGateEntry, PlaceRowsEntry, CombineEntry, CopyEntry,
+                 AwaitEntry, HostEntry, CacheEntry, HostExpertsEntry>;
 
 struct StepEntry {
   size_t op;               // index into FusedProgram::ops
@@ -233,7 +236,7 @@ struct StepKind {
   bool after_pick = false;  // the kernel before the step picks its tokens
   bool observed = false;    // an observer reads the output of every op
   bool head = false;        // the head alone, on the rows of BufferName::HeadInput
-  bool few_each = false;    // DeltaNeed::few_each
+  bool few_each = false;    // StateNeed::few_each
 
   auto operator<=>(const StepKind&) const = default;
 };

@@ -49,7 +49,9 @@ class StepPlanner {
   void add(const FusedLinear& linear);
   void add(const FusedAttention& attention);
   void add(const FusedExperts& experts);
+  StateNeed state_need() const;
   void add(const FusedDelta& net);
+  void add(const FusedSpace& space);
   void add(const FusedShortConv& conv);
   void add(const RowGate& gate);
   void add(const GatedAct& gated);

@@ -24,20 +24,18 @@ std::string_view missing(const Program& program, size_t at) {
   };
   if (std::holds_alternative<Delta>(op)) return "of an adapter (--lora)";
   const auto* conv = std::get_if<CausalConv>(&op);
-  if (conv && conv->bias != WeightId::None) return "with a bias, as state spaces (Mamba-2) have";
-  if (std::holds_alternative<StateSpace>(op)) return "(Mamba-2)";
   if (conv && conv->activation == Activation::Identity) {
     return gates(at - 1) && gates(at + 1) ? "" : "without an activation or gates around it";
   }
   if (const auto* o = std::get_if<HeadNorm>(&op)) {
+    const bool of_space = at >= 2 && std::holds_alternative<StateSpace>(ops[at - 2]);
     const bool own =
-        o->weight != WeightId::None &&
+        !of_space && o->weight != WeightId::None &&
         program.weight(o->weight).view.cols * program.weight(o->weight).view.rows != o->head_dim;
     return own ? "with weights of each head" : "";
   }
   if (gates(at)) return convolves(at - 1) || convolves(at + 1) ? "" : kNoActivation;
   if (const auto* o = std::get_if<Activate>(&op)) {
-    if (o->activation == Activation::SquaredRelu) return "of squares";
     return o->activation == Activation::Identity ? kNoActivation : "";
   }
   if (const auto* o = std::get_if<Experts>(&op)) {
@@ -45,7 +43,9 @@ std::string_view missing(const Program& program, size_t at) {
     if (o->spec.groups > kMostGroups) return "with more than 32 groups of experts";
     if (o->spec.count > kMostExperts) return "with more than 1024 experts";
     static_assert(kMostExperts == 1024);
-    if (o->gate == WeightId::None) return "without gates";
+    if (o->gate == WeightId::None && o->spec.activation != Activation::SquaredRelu) {
+      return "without gates";
+    }
     return o->spec.activation == Activation::Identity ? kNoActivation : "";
   }
   if (const auto* o = std::get_if<Add>(&op)) {

@@ -309,7 +309,7 @@ class CudaExecutor final : public RankExecutor {
     try {
       pick_graphs_.capture(picking, stream_, [&] {
         sampler_.launch({logits_.as<float>(), rows, greedy}, step_.next(), stream_);
-        ops_.run({rows, true, kind.depth, true});
+        ops_.run({rows, true, kind.depth, true, rows});
         sampler_.end_launch(stream_);
       });
     } catch (const Error& error) {

@@ -21,6 +21,10 @@ constexpr auto delta(std::index_sequence<I...>) {
   return std::array{&launch_delta<kDeltaKernels[I].id()>...};
 }
 template <size_t... I>
+constexpr auto space(std::index_sequence<I...>) {
+  return std::array{&launch_space<kSpaceKernels[I].id()>...};
+}
+template <size_t... I>
 constexpr auto experts(std::index_sequence<I...>) {
   return std::array{&launch_experts<kExpertsKernels[I].id()>...};
 }
@@ -28,6 +32,7 @@ constexpr auto experts(std::index_sequence<I...>) {
 constexpr auto kProducts = products(std::make_index_sequence<std::size(kProductKernels)>());
 constexpr auto kAttention = attention(std::make_index_sequence<std::size(kAttentionKernels)>());
 constexpr auto kDelta = delta(std::make_index_sequence<std::size(kDeltaKernels)>());
+constexpr auto kSpace = space(std::make_index_sequence<std::size(kSpaceKernels)>());
 constexpr auto kExperts = experts(std::make_index_sequence<std::size(kExpertsKernels)>());
 
 }  // namespace
@@ -42,6 +47,10 @@ void launch(const AttentionKernel& kernel, const AttentionLaunch& launch, Stream
 
 void launch(const DeltaKernel& kernel, const DeltaLaunch& launch, Stream stream) {
   kDelta[static_cast<size_t>(&kernel - kDeltaKernels)](launch, stream);
+}
+
+void launch(const SpaceKernel& kernel, const SpaceLaunch& launch, Stream stream) {
+  kSpace[static_cast<size_t>(&kernel - kSpaceKernels)](launch, stream);
 }
 
 void launch(const ExpertsKernel& kernel, const ExpertsLaunch& launch, Stream stream) {

@@ -8,6 +8,7 @@ namespace skald::cuda {
 void launch(const ProductKernel& kernel, const ProductCall& call);
 void launch(const AttentionKernel& kernel, const AttentionLaunch& launch, Stream stream);
 void launch(const DeltaKernel& kernel, const DeltaLaunch& launch, Stream stream);
+void launch(const SpaceKernel& kernel, const SpaceLaunch& launch, Stream stream);
 void launch(const ExpertsKernel& kernel, const ExpertsLaunch& launch, Stream stream);
 
 }  // namespace skald::cuda

@@ -337,10 +337,35 @@ void StepOps::launch(const Step& step, const StepEntry& entry, const DeltaEntry&
   launch.rows = step.rows;
   launch.sequences = step.sequences;
   launch.step = p_.step.table();
-  launch.states = p_.states.as<float>() + p_.sizes.state_offsets[static_cast<size_t>(delta.index)];
+  launch.states = layer_states(delta.index);
   launch.slot_floats = p_.sizes.slot_floats;
   launch.dependent = entry.dependent;
   cuda::launch(*net.kernel, launch, stream_);
+}
+
+void StepOps::launch(const Step& step, const StepEntry& entry, const SpaceEntry& kind) {
+  const auto& space = op<FusedSpace>(entry);
+  const LoadedOp& weights = loaded(entry);
+  SpaceLaunch launch = {};
+  launch.shape = p_.fused.shape(space);
+  launch.in = act(space.in);
+  launch.convolved = act(space.convolved);
+  launch.out = act(space.out);
+  launch.conv = weights.conv;
+  launch.conv_bias = weights.conv_bias;
+  launch.rate = weights.rate;
+  launch.bias = weights.bias;
+  launch.skip = weights.skip;
+  launch.norm = weights.norm;
+  launch.norm_eps = space.norm_eps;
+  launch.log_rate = space.log_rate;
+  launch.rows = step.rows;
+  launch.sequences = step.sequences;
+  launch.step = p_.step.table();
+  launch.states = layer_states(space.index);
+  launch.slot_floats = p_.sizes.slot_floats;
+  launch.dependent = entry.dependent;
+  cuda::launch(*kind.kernel, launch, stream_);
 }
 
 void StepOps::launch(const Step& step, const StepEntry& entry, const ShortConvEntry& kind) {
@@ -358,7 +383,7 @@ void StepOps::launch(const Step& step, const StepEntry& entry, const ShortConvEn
   launch.sequences = step.sequences;
   launch.one_row_each = !kind.keeps;
   launch.step = p_.step.table();
-  launch.states = p_.states.as<float>() + p_.sizes.state_offsets[static_cast<size_t>(conv.index)];
+  launch.states = layer_states(conv.index);
   launch.slot_floats = p_.sizes.slot_floats;
   launch.dependent = entry.dependent;
   launch_short_conv(launch, stream_);

@@ -100,6 +100,7 @@ class StepOps {
   void launch(const Step& step, const StepEntry& entry, const RopeAppendEntry& rope);
   void launch(const Step& step, const StepEntry& entry, const AttentionEntry& attention);
   void launch(const Step& step, const StepEntry& entry, const DeltaEntry& net);
+  void launch(const Step& step, const StepEntry& entry, const SpaceEntry& kind);
   void launch(const Step& step, const StepEntry& entry, const ShortConvEntry& conv);
   void launch(const Step& step, const StepEntry& entry, const GatedActEntry& gated);
   void launch(const Step& step, const StepEntry& entry, const GatedPartEntry& gated);
@@ -131,6 +132,10 @@ class StepOps {
   Routing routing(const Step& step, const StepEntry& entry) const;
   RouteLaunch route_launch(const Step& step, const StepEntry& entry) const;
   void* address(const Step& step, const BufferName& buffer, DType type) const;
+  // The states of the layer with this number among those that have one, in slot 0.
+  float* layer_states(int index) const {
+    return p_.states.as<float>() + p_.sizes.state_offsets[static_cast<size_t>(index)];
+  }
 
   std::byte* columns(const HeadPlace& place) const;
 

@@ -83,8 +83,8 @@ StepTable StepBuffer::table() const {
 }
 
 NextStep StepBuffer::next() const {
-  return {list(layout_.tokens), list(layout_.positions), list(layout_.sequences),
-          list(layout_.page_table), list(layout_.slots)};
+  return {list(layout_.tokens),     list(layout_.positions), list(layout_.sequences),
+          list(layout_.page_table), list(layout_.begins),    list(layout_.slots)};
 }
 
 std::span<const NextRow> StepBuffer::next_rows(Step step, const StepRows& rows) {

@@ -59,7 +59,7 @@ struct Layer {
   const selftest::ExpertsData& data;
   const TestGpu& test;
   TestBuffers& buffers;
-  // `gate` has the rows of gate and up alternately if `up` is empty.
+  // `gate` has the rows of gate and up alternately if `up` is empty; without a gate, those of up.
   std::vector<std::byte> gate, up, down;
 
   Layer(const selftest::ExpertsCase& of, const selftest::ExpertsData& with, const TestGpu& on,
@@ -68,7 +68,9 @@ struct Layer {
     const auto stride = [&](DType type, int64_t outs, int64_t ins) {
       return launch(type, outs, ins).stride;
     };
-    if (c.apart) {
+    if (c.gateless) {
+      gate = stacked(data.up, {}, stride(c.type, c.ffn_dim, c.dim));
+    } else if (c.apart) {
       gate = stacked(data.gate, {}, stride(c.type, c.ffn_dim, c.dim));
       up = stacked(data.up, {}, stride(c.up_type(), c.ffn_dim, c.dim));
     } else {
@@ -89,10 +91,13 @@ struct Layer {
     return l;
   }
 
-  // The products' shapes. Gate and up are one product unless they are apart.
+  // The products' shapes. Gate and up are one product unless they are apart. Without a gate, this
+  // is the product of up.
   ExpertsLaunch gate_launch() const {
-    ExpertsLaunch l = launch(c.type, c.ffn_dim * (c.apart ? 1 : 2), c.dim);
-    l.epilogue = c.apart ? Epilogue::Store : Epilogue::Gated;
+    const bool pairs = !c.apart && !c.gateless;
+    ExpertsLaunch l = launch(c.type, c.ffn_dim * (pairs ? 2 : 1), c.dim);
+    l.epilogue = pairs ? Epilogue::Gated : Epilogue::Store;
+    l.activates = c.gateless;
     l.out_stride = c.apart ? 2 * c.ffn_dim : c.ffn_dim;
     return l;
   }
@@ -128,9 +133,10 @@ struct Layer {
            (has_results(kernel, routing) || has_sums(kernel, routing));
   }
 
-  // The order of down's rows if gate and up write it.
+  // The order of down's rows if the product of gate and up writes it.
   RowOrder gated_order(const ExpertsKernel& kernel) const {
-    const bool placed = kernel.placed && !c.apart && placed_order(c.type) == RowOrder::Placed;
+    const bool placed =
+        kernel.placed && !c.apart && !c.gateless && placed_order(c.type) == RowOrder::Placed;
     return placed ? RowOrder::Placed : RowOrder::Plain;
   }
 
@@ -207,7 +213,9 @@ struct Layer {
     }
     first.routing = routing;
     first.weight = holding(gate);
-    first.bias = floats(c.apart ? data.gate_bias : alternating(data.gate_bias, data.up_bias));
+    first.bias = floats(c.gateless ? data.up_bias
+                        : c.apart  ? data.gate_bias
+                                   : alternating(data.gate_bias, data.up_bias));
     TestBuffer pairs;
     if (c.apart) {
       pairs = buffers.poisoned(places * 2 * c.ffn_dim * element);

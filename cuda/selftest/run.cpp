@@ -57,7 +57,10 @@ void self_test(const selftest::Request& request, int device, int compute_capabil
   }
   if (request.attention) walk(selftest::attention_cases(request.extent), test_attention);
   if (request.experts) walk(selftest::experts_cases(request.extent), test_experts);
-  if (request.states) walk(selftest::delta_cases(request.extent), test_delta);
+  if (request.states) {
+    walk(selftest::delta_cases(request.extent), test_delta);
+    walk(selftest::space_cases(request.extent), test_space);
+  }
   if (request.scores) walk(selftest::score_cases(request.extent), test_scores);
 }
 

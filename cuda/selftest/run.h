@@ -9,6 +9,7 @@
 #include "engine/selftest/experts.h"
 #include "engine/selftest/report.h"
 #include "engine/selftest/scores.h"
+#include "engine/selftest/spaces.h"
 #include "engine/selftest/states.h"
 
 namespace skald::cuda {
@@ -28,6 +29,8 @@ void test_pointwise(const selftest::PointwiseCase& c, const selftest::PointwiseD
 void test_experts(const selftest::ExpertsCase& c, const selftest::ExpertsData& data,
                   const TestGpu& test, TestBuffers& buffers, selftest::Report& report);
 void test_delta(const selftest::DeltaCase& c, const selftest::DeltaData& data, const TestGpu& test,
+                TestBuffers& buffers, selftest::Report& report);
+void test_space(const selftest::SpaceCase& c, const selftest::SpaceData& data, const TestGpu& test,
                 TestBuffers& buffers, selftest::Report& report);
 void test_scores(const selftest::ScoreCase& c, const selftest::ScoreData& data, const TestGpu& test,
                  TestBuffers& buffers, selftest::Report& report);

@@ -10,6 +10,7 @@
 #include "engine/memory/kv_pages.h"
 #include "engine/selftest/data.h"
 #include "engine/selftest/scores.h"
+#include "engine/selftest/spaces.h"
 #include "engine/selftest/states.h"
 
 namespace skald::selftest {
@@ -226,42 +227,37 @@ class CpuTest {
     if (c.type != DType::F32) return;  // activations are float32
     const DeltaData data = make_data(c, seed);
     const DeltaSpec& s = c.spec;
-    const int64_t rows = c.rows(), inputs = (c.taps - 1) * c.conv_cols();
-    std::vector<std::vector<float>> states = data.inputs;
-    std::vector<cpu::StateRow> ring_rows, matrix_rows;
-    for (size_t p = 0; p < c.parts.size(); ++p) {
-      std::vector<float>& state = states[p];
-      state.insert(state.end(), data.matrices[p].begin(), data.matrices[p].end());
-      for (int r = 0; r < c.parts[p].rows; ++r) {
-        ring_rows.push_back({state.data(), c.parts[p].before + r});
-        matrix_rows.push_back({state.data() + inputs, c.parts[p].before + r});
-      }
-    }
-    std::vector<float> convolved = poisoned(rows * c.conv_cols()),
-                       out = poisoned(rows * s.values());
-    kernels_->causal_conv({data.mixed.data(), data.conv.data(), convolved.data(), ring_rows.data(),
-                           rows, c.conv_cols(), c.taps});
-    std::vector<float> rate = data.rate;
-    if (c.log_rate) {
-      for (float& x : rate) x = -std::exp(x);
-    }
-    kernels_->delta_net({convolved.data(), data.decay.data(), data.beta.data(), rate.data(),
-                         data.bias.data(), out.data(), matrix_rows.data(), rows, s});
-    const bool untouched = take_guard(out) && take_guard(convolved);
-    kernels_->rms_norm(
-        {out.data(), data.norm.data(), out.data(), rows * s.value_heads, s.value_dim, kNormEps});
+    StateRows states(c, data);
+    std::vector<float> out = poisoned(c.rows() * s.values());
+    const Convolved convolved = convolve(c, data, states, nullptr);
+    const std::vector<float> rate = rates(c, data);
+    kernels_->delta_net({convolved.rows.data(), data.decay.data(), data.beta.data(), rate.data(),
+                         data.bias.data(), out.data(), states.matrix.data(), c.rows(), s});
+    const bool untouched = take_guard(out) && convolved.untouched;
+    kernels_->rms_norm({out.data(), data.norm.data(), out.data(), int64_t{c.rows()} * s.value_heads,
+                        s.value_dim, kNormEps});
     kernels_->gated_act(
-        {data.gate.data(), out.data(), out.data(), rows * s.values(), Activation::Silu});
-    std::vector<float> matrices;
-    bool inputs_right = true;
-    for (size_t p = 0; p < states.size(); ++p) {
-      matrices.insert(matrices.end(), states[p].begin() + inputs, states[p].end());
-      states[p].resize(static_cast<size_t>(inputs));
-      inputs_right &= states[p] == data.inputs_after[p];
-    }
-    add(Sort::State, c, c.type, data.out.error(out), data.out.bound, untouched);
-    add(Sort::State, c, c.type, data.learned.error(matrices),
-        inputs_right ? data.learned.bound : -1, true);
+        {data.gate.data(), out.data(), out.data(), c.rows() * s.values(), Activation::Silu});
+    add_states(c, data, states, out, untouched);
+  }
+
+  void run(const SpaceCase& c, uint64_t seed) {
+    if (c.type != DType::F32) return;
+    const SpaceData data = make_data(c, seed);
+    const SpaceSpec& s = c.spec;
+    StateRows states(c, data);
+    std::vector<float> out = poisoned(c.rows() * s.values());
+    const Convolved convolved =
+        convolve(c, data, states, c.biased ? data.conv_bias.data() : nullptr);
+    const std::vector<float> rate = rates(c, data);
+    kernels_->state_space({convolved.rows.data(), data.step.data(), rate.data(), data.bias.data(),
+                           data.skip.data(), out.data(), states.matrix.data(), c.rows(), s});
+    const bool untouched = take_guard(out) && convolved.untouched;
+    kernels_->gated_act(
+        {data.gate.data(), out.data(), out.data(), c.rows() * s.values(), Activation::Silu});
+    kernels_->rms_norm({out.data(), data.norm.data(), out.data(), c.rows() * int64_t{s.groups},
+                        s.values() / s.groups, kNormEps, s.groups});
+    add_states(c, data, states, out, untouched);
   }
 
   // Scoring is the same code for any set of kernels.
@@ -280,6 +276,65 @@ class CpuTest {
   }
 
  private:
+  // The states of a case's sequences, and where each row finds its sequence's.
+  struct StateRows {
+    template <class Case, class Data>
+    StateRows(const Case& c, const Data& data) : states(data.inputs) {
+      const int64_t inputs = (c.taps - 1) * c.conv_cols();
+      for (size_t p = 0; p < c.parts.size(); ++p) {
+        std::vector<float>& state = states[p];
+        state.insert(state.end(), data.matrices[p].begin(), data.matrices[p].end());
+        for (int r = 0; r < c.parts[p].rows; ++r) {
+          ring.push_back({state.data(), c.parts[p].before + r});
+          matrix.push_back({state.data() + inputs, c.parts[p].before + r});
+        }
+      }
+    }
+
+    std::vector<std::vector<float>> states;  // the convolution's inputs, then the matrices
+    std::vector<cpu::StateRow> ring, matrix;
+  };
+
+  struct Convolved {
+    std::vector<float> rows;
+    bool untouched;  // nothing was written beyond the rows
+  };
+  template <class Case, class Data>
+  Convolved convolve(const Case& c, const Data& data, StateRows& states, const float* bias) {
+    std::vector<float> convolved = poisoned(c.rows() * c.conv_cols());
+    kernels_->causal_conv({data.mixed.data(), data.conv.data(), convolved.data(),
+                           states.ring.data(), c.rows(), c.conv_cols(), c.taps, Activation::Silu,
+                           bias});
+    const bool untouched = take_guard(convolved);
+    return {std::move(convolved), untouched};
+  }
+
+  template <class Case, class Data>
+  static std::vector<float> rates(const Case& c, const Data& data) {
+    std::vector<float> rate = data.rate;
+    if (c.log_rate) {
+      for (float& x : rate) x = -std::exp(x);
+    }
+    return rate;
+  }
+
+  template <class Case, class Data>
+  void add_states(const Case& c, const Data& data, StateRows& rows, const std::vector<float>& out,
+                  bool untouched) {
+    const int64_t inputs = (c.taps - 1) * c.conv_cols();
+    std::vector<float> matrices;
+    bool inputs_right = true;
+    for (size_t p = 0; p < rows.states.size(); ++p) {
+      std::vector<float>& state = rows.states[p];
+      matrices.insert(matrices.end(), state.begin() + inputs, state.end());
+      state.resize(static_cast<size_t>(inputs));
+      inputs_right &= state == data.inputs_after[p];
+    }
+    add(Sort::State, c, c.type, data.out.error(out), data.out.bound, untouched);
+    add(Sort::State, c, c.type, data.learned.error(matrices),
+        inputs_right ? data.learned.bound : -1, true);
+  }
+
   template <class Case>
   void add(Sort sort, const Case& c, DType type, double error, double bound, bool untouched) {
     report_.add(sort, c,
@@ -309,6 +364,7 @@ void test_cpu(const Request& request, cpu::KernelSet kernels, int threads, Repor
   }
   if (request.states) {
     for (const DeltaCase& c : delta_cases(request.extent)) test.run(c, ++seed);
+    for (const SpaceCase& c : space_cases(request.extent)) test.run(c, ++seed);
   }
   if (request.scores) {
     for (const ScoreCase& c : score_cases(request.extent)) test.run(c, ++seed);

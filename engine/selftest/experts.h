@@ -28,6 +28,7 @@ struct ExpertsCase {
   bool biased = false;  // router and products
   // The router's input has norm weights of its own, and each expert's weight a factor.
   bool own_route = false;
+  bool gateless = false;  // relu² of up, without a gate
 
   // The type of activations: bf16 for block formats.
   DType activations() const { return info(type).block_elems > 1 ? DType::BF16 : type; }

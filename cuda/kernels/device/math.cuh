@@ -25,9 +25,12 @@ __device__ float block_sum(float x, float* shared) {
 
 __device__ inline float silu(float x) { return x / (1 + expf(-x)); }
 
-// For Silu and GeluTanh.
+__device__ inline float squared_relu(float x) { return x < 0 ? 0 : x * x; }  // NaN stays
+
+// For Silu, GeluTanh and SquaredRelu.
 __device__ inline float activate(float x, Activation activation) {
   if (activation == Activation::Silu) return silu(x);
+  if (activation == Activation::SquaredRelu) return squared_relu(x);
   constexpr float kSqrt2OverPi = 0.7978845608028654f;
   return 0.5f * x * (1 + tanhf(kSqrt2OverPi * (x + 0.044715f * x * x * x)));
 }
@@ -42,6 +45,7 @@ __device__ inline float gated(float gate, float up, Activation activation) {
 
 // activate() to the precision of 16 bits, in a third of the instructions.
 __device__ inline float activate_briefly(float x, Activation activation) {
+  if (activation == Activation::SquaredRelu) return squared_relu(x);
   const float y = activation == Activation::Silu ? x : x * (1.5957691f + 0.07135482f * x * x);
   return __fdividef(x, 1 + __expf(-y));
 }

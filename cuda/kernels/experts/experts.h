@@ -115,6 +115,7 @@ struct ExpertsShape {
   int64_t out_stride;  // numbers from one row of out to the next
   Epilogue epilogue;   // Store, Floats or Gated; with `sums` AddTo or Floats
   Activation activation;
+  bool activates = false;  // Store: stores activation(result)
   // Placed: gated rows are stored as in PlacedLayout. Only experts_many_sm90 does so.
   RowOrder out_order = RowOrder::Plain;
   // by_place, one row: the kernel also adds up the row's experts. out = scale * the sum of weight *

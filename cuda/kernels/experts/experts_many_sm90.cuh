@@ -230,6 +230,10 @@ __device__ inline void store_rows(const ExpertsLaunch& a, const ManyItem& item, 
     if (a.epilogue == Epilogue::Floats) {
       *reinterpret_cast<float4*>(static_cast<float*>(a.out) + at) = x;
     } else {
+      if (a.activates) {
+        x = {activate_briefly(x.x, a.activation), activate_briefly(x.y, a.activation),
+             activate_briefly(x.z, a.activation), activate_briefly(x.w, a.activation)};
+      }
       *reinterpret_cast<uint2*>(static_cast<T*>(a.out) + at) = {pack_results<T>(x.x, x.y),
                                                                 pack_results<T>(x.z, x.w)};
     }

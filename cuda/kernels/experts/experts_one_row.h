@@ -19,6 +19,7 @@ inline LinearShape one_row_product(const ExpertsShape& a, const RoutingShape& ro
   shape.epilogue = a.epilogue;
   shape.scale = a.scale;
   shape.activation = a.activation;
+  shape.activates = a.activates;
   shape.dependent = a.dependent;
   return shape;
 }

@@ -74,7 +74,9 @@ __global__ void experts_plain(ExpertsLaunch a) {
     if (a.epilogue == Epilogue::Floats) {
       static_cast<float*>(a.out)[at] = sums[r];
     } else {
-      const float value = pairs ? gated(sums[r], ups[r], a.activation) : sums[r];
+      const float value = pairs         ? gated(sums[r], ups[r], a.activation)
+                          : a.activates ? activate(sums[r], a.activation)
+                                        : sums[r];
       store_numbers(a.type, a.out, at, Pack<float, 1>{value});
     }
   }

@@ -341,7 +341,8 @@ __device__ void store_result(const ExpertsLaunch& a, const ExpertResult& at, flo
     static_cast<T*>(a.out)[place * a.out_stride + out / 2] =
         from_float<T>(gated(sum, up, a.activation));
   } else {
-    static_cast<T*>(a.out)[place * a.out_stride + out] = from_float<T>(sum);
+    static_cast<T*>(a.out)[place * a.out_stride + out] =
+        from_float<T>(a.activates ? activate(sum, a.activation) : sum);
   }
 }
 

@@ -56,6 +56,7 @@ __device__ inline void end_pick(const SampleLaunch& a, int row, const NextRow& n
     a.next.tokens[row] = token;
     a.next.positions[row] = next.position;
     a.next.sequences[row] = row;
+    a.next.begins[row + 1] = row + 1;  // begins[0] is 0 in every step
     a.next.page_table[next.page_entry] = next.page;
     a.next.slots[row] = next.slot;
   }

@@ -86,7 +86,7 @@ inline constexpr int64_t sample_result_bytes(int64_t rows) {
 
 // The table of the next step. Sequence i gets row i's token, or 0 if no token was picked.
 struct NextStep {
-  int32_t *tokens, *positions, *sequences, *page_table, *slots;
+  int32_t *tokens, *positions, *sequences, *page_table, *begins, *slots;
 };
 
 // The resources of a GPU over which rows can be spread.

@@ -1,9 +1,8 @@
-// Code that both kernels of chunks use: the factors of a chunk, and floats as the sum of two bf16
-// numbers. delta_chunks.cu has the equations.
+// The factors of a chunk, for both kernels of chunks. delta_chunks.cu has the equations.
 #pragma once
 
-#include "cuda/kernels/device/mma.cuh"
 #include "cuda/kernels/states/delta_state.cuh"
+#include "cuda/kernels/states/split.cuh"
 
 namespace skald::cuda {
 
@@ -25,19 +24,5 @@ __device__ inline ChunkFactors* chunk_factors(const DeltaLaunch& a, int64_t chun
 __device__ inline int64_t first_chunk(int begin, int sequence) {
   return begin / kDeltaChunkRows + sequence;
 }
-
-#if SKALD_HAS_MMA
-
-// Two floats as two pairs of bf16 numbers whose sums they are, up to 2^-17.
-struct Split {
-  uint32_t high, low;
-};
-__device__ inline Split split(float x, float y) {
-  const uint32_t high = pack(Bf16(), x, y);
-  return {high,
-          pack(Bf16(), x - __uint_as_float(high << 16), y - __uint_as_float(high & 0xffff0000u))};
-}
-
-#endif
 
 }  // namespace skald::cuda

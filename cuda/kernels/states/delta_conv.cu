@@ -8,69 +8,46 @@ namespace skald::cuda {
 namespace {
 
 constexpr int kWarps = 4;
-constexpr int kLaneCols = 4, kWarpCols = 32 * kLaneCols;
+constexpr int kWarpCols = 128;
 constexpr int kWarpRows = 16;
 
 template <class T>
 __global__ void __launch_bounds__(kWarps * 32) delta_conv(DeltaLaunch a) {
-  using Four = Pack<T, kLaneCols>;
+  using Window = ConvWindow<T>;
+  using Four = Pack<T, Window::kCols>;
   const DeltaSpec& s = a.shape.spec;
   const int64_t cols = a.shape.conv_cols();
   const int lane = threadIdx.x % 32;
   const int begin = (blockIdx.x * kWarps + threadIdx.x / 32) * kWarpRows;
   const int end = min(begin + kWarpRows, a.rows);
   // All lanes stay, because they add up squares together.
-  const int64_t own = int64_t{blockIdx.y} * kWarpCols + lane * kLaneCols;
+  const int64_t own = int64_t{blockIdx.y} * kWarpCols + lane * Window::kCols;
   const bool used = own < cols;
   const int64_t col = used ? own : 0;
-  const int64_t in_col = delta_in_column(a.shape, col);
+  const T* in = static_cast<const T*>(a.in) + delta_in_column(a.shape, col);
   const bool query = used && col < a.shape.keys(), normed = used && col < 2 * a.shape.keys();
   const float factor = query ? static_cast<float>(s.key_dim) : 1;  // of the squared length
-  float weight[kLaneCols][kDeltaTaps];
-  for (int c = 0; c < kLaneCols; ++c) {
-    for (int t = 0; t < kDeltaTaps; ++t) weight[c][t] = a.conv[(col + c) * kDeltaTaps + t];
-  }
-
+  Window window(a.conv + col * kConvTaps, nullptr);
   int sequence = -1;
-  float last[kDeltaTaps - 1][kLaneCols] = {};  // the inputs before the row, the oldest first
   for (int row = begin; row < end; ++row) {
     if (a.step.sequences[row] != sequence) {
       sequence = a.step.sequences[row];
-      const float* ring = delta_state(a, sequence);
-      const int first = a.step.begins[sequence], position = a.step.positions[row];
-      for (int t = 0; t < kDeltaTaps - 1; ++t) {
-        const int back = kDeltaTaps - 1 - t;
-        for (int c = 0; c < kLaneCols; ++c) {
-          last[t][c] = row - back >= first
-                           ? to_float(static_cast<const T*>(
-                                 a.in)[(row - back) * a.shape.row_numbers + in_col + c])
-                       : position >= back ? ring[(position - back) % kDeltaTaps * cols + col + c]
-                                          : 0;
-        }
-      }
+      window.start({in, a.shape.row_numbers, delta_state(a, sequence) + col, cols}, row,
+                   a.step.begins[sequence], a.step.positions[row]);
     }
-    const Four now = *reinterpret_cast<const Four*>(static_cast<const T*>(a.in) +
-                                                    row * a.shape.row_numbers + in_col);
-    float out[kLaneCols], squares = 0;
+    float out[Window::kCols], squares = 0;
+    window.next(*reinterpret_cast<const Four*>(in + row * a.shape.row_numbers), out);
 #pragma unroll
-    for (int c = 0; c < kLaneCols; ++c) {
-      const float x = to_float(now.x[c]);
-      out[c] = silu(weight[c][0] * last[0][c] + weight[c][1] * last[1][c] +
-                    weight[c][2] * last[2][c] + weight[c][3] * x);
-      last[0][c] = last[1][c];
-      last[1][c] = last[2][c];
-      last[2][c] = x;
-      squares += out[c] * out[c];
-    }
+    for (float x : out) squares += x * x;
     // A query or key begins at a multiple of its length, so no other head's lanes are among these.
-    for (int offset = s.key_dim / kLaneCols / 2; offset > 0; offset /= 2) {
+    for (int offset = s.key_dim / Window::kCols / 2; offset > 0; offset /= 2) {
       squares += __shfl_xor_sync(~0u, squares, offset);
     }
     const float scale = normed ? rsqrtf((squares + kDeltaNormEps) * factor) : 1;
     if (!used) continue;
     Four rounded;
 #pragma unroll
-    for (int c = 0; c < kLaneCols; ++c) rounded.x[c] = from_float<T>(out[c] * scale);
+    for (int c = 0; c < Window::kCols; ++c) rounded.x[c] = from_float<T>(out[c] * scale);
     *reinterpret_cast<Four*>(static_cast<T*>(a.convolved) + row * cols + col) = rounded;
   }
 }

@@ -51,12 +51,12 @@ __global__ void __launch_bounds__(kMostThreads) delta_decode(DeltaLaunch a) {
     const int c = threadIdx.x + i * threads;
     if (c >= columns) break;
     const int64_t at = delta_source(a.shape, head, place, c).conv;
-    const float4 weight = *reinterpret_cast<const float4*>(a.conv + at * kDeltaTaps);
+    const float4 weight = *reinterpret_cast<const float4*>(a.conv + at * kConvTaps);
     const float older[] = {weight.x, weight.y, weight.z};
     newest[i] = weight.w;
-    for (int t = 0; t < kDeltaTaps - 1; ++t) {
-      const int from = position - (kDeltaTaps - 1) + t;
-      if (from >= 0) sums[i] += older[t] * __ldcg(ring + from % kDeltaTaps * conv_cols + at);
+    for (int t = 0; t < kConvTaps - 1; ++t) {
+      const int from = position - (kConvTaps - 1) + t;
+      if (from >= 0) sums[i] += older[t] * __ldcg(ring + from % kConvTaps * conv_cols + at);
     }
   }
   const float norm = a.norm[column];
@@ -74,7 +74,7 @@ __global__ void __launch_bounds__(kMostThreads) delta_decode(DeltaLaunch a) {
     row_s[c] = silu(sums[i] + newest[i] * x);
     // Several value heads read the same query and key; one of them keeps both.
     if (c >= 2 * kKeys || place.member == 0) {
-      ring[position % kDeltaTaps * conv_cols + from.conv] = x;
+      ring[position % kConvTaps * conv_cols + from.conv] = x;
     }
   }
   if (threadIdx.x == 0) {

@@ -4,11 +4,11 @@
 
 #include "cuda/kernels/device/math.cuh"
 #include "cuda/kernels/device/number.cuh"
+#include "cuda/kernels/states/conv_window.cuh"
 #include "cuda/kernels/states/states.h"
 
 namespace skald::cuda {
 
-inline constexpr int kDeltaTaps = 4;   // of the fast kernels
 inline constexpr int kDeltaParts = 4;  // threads that share a column of S
 
 // A row's factors for one value head.
@@ -131,9 +131,9 @@ __device__ void keep_last_inputs(const DeltaLaunch& a, DeltaSlice slice) {
   const int begin = a.step.begins[slice.sequence], end = a.step.begins[slice.sequence + 1];
   const int keys = 2 * s.key_dim, kept_keys = place.member == 0 && slice.first == 0 ? keys : 0;
   const int values = min(slice.most, s.value_dim - slice.first);
-  for (int row = max(begin, end - (kDeltaTaps - 1)); row < end; ++row) {
+  for (int row = max(begin, end - (kConvTaps - 1)); row < end; ++row) {
     float* to =
-        delta_state(a, slice.sequence) + a.step.positions[row] % kDeltaTaps * a.shape.conv_cols();
+        delta_state(a, slice.sequence) + a.step.positions[row] % kConvTaps * a.shape.conv_cols();
     const T* from = static_cast<const T*>(a.in) + row * a.shape.row_numbers;
     for (int i = threadIdx.x; i < kept_keys + values; i += blockDim.x) {
       const int c = i < kept_keys ? i : keys + slice.first + (i - kept_keys);

@@ -49,11 +49,17 @@ TEST_CASE("inspect says which layers have a state space") {
   CHECK(config.at("activation") == "squared_relu");
 }
 
-TEST_CASE("a GPU refuses state spaces, and says which op it has no kernel for") {
-  const SpaceModel model;
-  const Outcome plan = skald({"plan", "-m", model.gguf, "--gpu", "sm_90:132:80G"});
-  CHECK(plan.code != 0);
-  CHECK(has(plan.err, "with a bias, as state spaces (Mamba-2) have"));
+TEST_CASE("a GPU's plan names the kernels of a state space") {
+  const TempFolder folder;
+  for (const bool fast : {false, true}) {
+    const SpaceGguf model = fast ? SpaceGguf(kFastSpace) : SpaceGguf();
+    const std::string gguf = folder.write("space.gguf", SpaceGguf(model).file()).string();
+    const Outcome plan = skald({"plan", "-m", gguf, "--gpu", "sm_90:132:80G", "--kernels"});
+    CHECK(plan.code == 0);
+    CHECK(has(plan.out, fast ? "space_decode" : "space_plain"));
+    CHECK(has(plan.out, "space_rows") == fast);
+    CHECK(has(plan.out, fast ? "4 heads, 2 k, 32 x 64" : "6 heads, 2 k, 10 x 12"));
+  }
 }
 
 TEST_CASE("quantize writes a model with state spaces in smaller formats") {

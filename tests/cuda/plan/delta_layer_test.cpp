@@ -73,8 +73,8 @@ TEST_CASE("long prompts take a delta net's kernel of chunks") {
   const Model model = shape_model("qwen3.5-27b", "q4_k_m");
   const cuda::FusedProgram fused = cuda::fuse_program(model.program());
   cuda::DeltaShape shape = fused.shape(ops_of<cuda::FusedDelta>(fused).at(0));
-  const auto selected = [&](const cuda::DeltaNeed& need, int capability = 90) {
-    return cuda::select_delta(shape, need, {capability, 132}).name;
+  const auto selected = [&](const cuda::StateNeed& need, int capability = 90) {
+    return cuda::select_state(shape, need, {capability, 132}).name;
   };
   CHECK(selected({}) == "delta_chunks");
   CHECK(selected({}, 80) == "delta_chunks");
@@ -85,7 +85,7 @@ TEST_CASE("long prompts take a delta net's kernel of chunks") {
   CHECK(selected({.decode = true}) == "delta_decode");
   shape.spec.value_dim = 48;
   CHECK(selected({}) == "delta_chunks");
-  // A decode step has no list of first rows.
+  // No other kernel has this width.
   CHECK(selected({.decode = true}) == "delta_plain");
   shape.type = DType::F16;
   CHECK(selected({}) == "delta_plain");

@@ -28,12 +28,12 @@ TEST_CASE("a shard's sums are launches of their own, which add to the residual s
 }
 
 TEST_CASE("CUDA has kernels for the shards of every family that it runs") {
-  const std::string name =
-      GENERATE("llama-mha", "openllama-headdim100", "llama-bias-linear-rope", "qwen3-qknorm",
-               "gemma2-softcap", "phi3-fused", "cohere2", "granite4", "glm4", "exaone4",
-               "starcoder2", "mixtral-moe", "olmoe", "qwen2_moe", "gpt_oss", "gpt_oss-bf16",
-               "minimax_m2", "lfm2", "muse_glimmer", "glm4_moe", "qwen3_5", "qwen3_5_moe",
-               "qwen3_next", "gemma4-dense", "gemma4-moe", "gemma4-ple");
+  const std::string name = GENERATE(
+      "llama-mha", "openllama-headdim100", "llama-bias-linear-rope", "qwen3-qknorm",
+      "gemma2-softcap", "phi3-fused", "cohere2", "granite4", "glm4", "exaone4", "starcoder2",
+      "mixtral-moe", "olmoe", "qwen2_moe", "gpt_oss", "gpt_oss-bf16", "minimax_m2", "lfm2",
+      "muse_glimmer", "glm4_moe", "qwen3_5", "qwen3_5_moe", "qwen3_next", "gemma4-dense",
+      "gemma4-moe", "gemma4-ple", "granite4-hybrid", "nemotron_h", "nemotron_h-moe");
   const std::filesystem::path folder = find_golden(name);
   if (folder.empty()) return;
   Model model = open_model(folder).model;

@@ -40,6 +40,7 @@ inline std::string fused_text(Program program) {
                    [](const cuda::FusedAttention&) { return " attention"; },
                    [](const cuda::FusedExperts&) { return " experts"; },
                    [](const cuda::FusedDelta&) { return " delta"; },
+                   [](const cuda::FusedSpace&) { return " space"; },
                    [](const cuda::FusedShortConv&) { return " short_conv"; },
                    [](const RowGate&) { return " row_gate"; },
                    [](const GatedAct&) { return " gated_act"; },

@@ -5,6 +5,7 @@
 #include "tests/cuda/run/golden_gpu.h"
 #include "tests/engine/random_llama.h"
 #include "tests/recurrent_model.h"
+#include "tests/space_model.h"
 #include "tests/temp_folder.h"
 
 namespace skald::test {
@@ -103,6 +104,10 @@ void check_few_of_one(const Model& model, double bound) {
 TEST_CASE("a few rows of a recurrent sequence have the logits of rows one by one") {
   const TempFolder temp;
   check_few_of_one(open_model(temp.write("recurrent.gguf", RecurrentGguf().file())).model, 1e-9);
+  for (const SpaceSizes& sizes : {SpaceSizes(), kFastSpace}) {
+    CAPTURE(sizes.state_dim);
+    check_few_of_one(open_model(temp.write("space.gguf", SpaceGguf(sizes).file())).model, 1e-9);
+  }
   for (const char* name : {"qwen3_5", "lfm2"}) {
     CAPTURE(name);
     const std::filesystem::path golden = find_golden(name);

@@ -12,12 +12,12 @@
 namespace skald::test {
 
 TEST_CASE("golden models on the GPU predict what Hugging Face predicts") {
-  const std::string name =
-      GENERATE("llama-mha", "llama3-gqa-tied-ropescale", "llama3-long-3000", "openllama-headdim100",
-               "llama-bias-linear-rope", "llama-config-v5", "mistral-swa-headdim64",
-               "qwen2-bias-tied", "qwen3-qknorm", "gemma2-softcap", "phi3-fused", "cohere2",
-               "granite4", "qwen3_vl", "seed_oss", "ernie4_5", "glm4", "exaone4", "ministral3",
-               "hunyuan_v1_dense", "starcoder2", "qwen3_5", "lfm2", "gemma4-dense", "gemma4-ple");
+  const std::string name = GENERATE(
+      "llama-mha", "llama3-gqa-tied-ropescale", "llama3-long-3000", "openllama-headdim100",
+      "llama-bias-linear-rope", "llama-config-v5", "mistral-swa-headdim64", "qwen2-bias-tied",
+      "qwen3-qknorm", "gemma2-softcap", "phi3-fused", "cohere2", "granite4", "qwen3_vl", "seed_oss",
+      "ernie4_5", "glm4", "exaone4", "ministral3", "hunyuan_v1_dense", "starcoder2", "qwen3_5",
+      "lfm2", "nemotron_h", "gemma4-dense", "gemma4-ple");
   const std::filesystem::path folder = find_golden(name);
   if (folder.empty()) return;
   const OpenedModel opened = open_model(folder);
@@ -35,17 +35,19 @@ TEST_CASE("golden models on the GPU predict what Hugging Face predicts") {
 // Two experts may be so close that activations of 16 bits change a router's choice, and then other
 // experts answer. So all rows are checked in float32, and in 16 bits all but a few.
 TEST_CASE("golden models on the GPU predict in float32 what Hugging Face predicts") {
-  const std::string name =
-      GENERATE("mixtral-moe", "olmoe", "qwen2_moe", "gpt_oss-bf16", "minimax_m2", "glm4_moe",
-               "qwen3_5_moe", "qwen3_next", "lfm2", "gemma4-dense", "gemma4-ple", "gemma4-moe",
-               "muse_glimmer", "mistral4", "deepseek_v3");
+  const std::string name = GENERATE(
+      "mixtral-moe", "olmoe", "qwen2_moe", "gpt_oss-bf16", "minimax_m2", "glm4_moe", "qwen3_5_moe",
+      "qwen3_next", "lfm2", "gemma4-dense", "gemma4-ple", "gemma4-moe", "muse_glimmer", "mistral4",
+      "deepseek_v3", "granite4-hybrid", "nemotron_h", "nemotron_h-moe");
   const std::filesystem::path folder = find_golden(name);
   if (folder.empty()) return;
   const int limit = GENERATE(0, 80, 75);
   RunOptions options;
   options.arch_limit = limit;
   TempFolder temp;
-  temp.write("config.json", read_file(folder / "config.json"));
+  nlohmann::json config = read_json(folder / "config.json");
+  config.update(golden_changes(name));
+  temp.write("config.json", config.dump());
   temp.write("model.safetensors", as_floats(read_file(folder / "model.safetensors")));
   const Model model = open_model(temp.path()).model;
   const auto executor = cuda::make_executor(model, options, 0, switches());

@@ -38,11 +38,11 @@ std::vector<float> logits_of(Executor& executor, const std::vector<int32_t>& ids
 
 TEST_CASE("golden models computed by two ranks in float32 predict what Hugging Face predicts") {
   if (!have_two_gpus()) return;
-  const std::string name =
-      GENERATE("llama3-gqa-tied-ropescale", "openllama-headdim100", "llama-bias-linear-rope",
-               "qwen3-qknorm", "gemma2-softcap", "phi3-fused", "cohere2", "granite4", "exaone4",
-               "starcoder2", "mixtral-moe", "qwen2_moe", "gpt_oss-bf16", "glm4_moe", "lfm2",
-               "qwen3_5", "qwen3_5_moe", "gemma4-dense", "gemma4-moe", "gemma4-ple");
+  const std::string name = GENERATE(
+      "llama3-gqa-tied-ropescale", "openllama-headdim100", "llama-bias-linear-rope", "qwen3-qknorm",
+      "gemma2-softcap", "phi3-fused", "cohere2", "granite4", "exaone4", "starcoder2", "mixtral-moe",
+      "qwen2_moe", "gpt_oss-bf16", "glm4_moe", "lfm2", "qwen3_5", "qwen3_5_moe", "gemma4-dense",
+      "gemma4-moe", "gemma4-ple", "granite4-hybrid", "nemotron_h");
   const std::filesystem::path folder = find_golden(name);
   if (folder.empty()) return;
   TempFolder temp;

@@ -1,0 +1,67 @@
+// A convolution over the last tokens, for a thread that goes from row to row of some adjacent
+// columns: it keeps their last inputs in registers.
+#pragma once
+
+#include "cuda/kernels/device/math.cuh"
+#include "cuda/kernels/device/number.cuh"
+#include "cuda/kernels/rows_of_step.h"
+
+namespace skald::cuda {
+
+inline constexpr int kConvTaps = 4;  // of the fast kernels
+
+// Where a column lies. Position p of the ring is its row p % kConvTaps.
+template <class T>
+struct ConvColumn {
+  const T* in;  // in row 0 of the step
+  int64_t row_numbers;
+  const float* ring;
+  int64_t ring_cols;
+};
+
+template <class T>
+class ConvWindow {
+ public:
+  static constexpr int kCols = 4;
+
+  // `weights`: [kCols, kConvTaps]; `bias`: [kCols] or nullptr.
+  __device__ ConvWindow(const float* weights, const float* bias) {
+    for (int c = 0; c < kCols; ++c) {
+      for (int t = 0; t < kConvTaps; ++t) weight_[c][t] = weights[c * kConvTaps + t];
+      bias_[c] = bias ? bias[c] : 0;
+    }
+  }
+
+  // Loads the inputs before `row`, which has this position. The sequence's rows in this step begin
+  // at `first`; older inputs are in the ring.
+  __device__ void start(const ConvColumn<T>& from, int row, int first, int position) {
+    for (int t = 0; t < kConvTaps - 1; ++t) {
+      const int back = kConvTaps - 1 - t;
+      for (int c = 0; c < kCols; ++c) {
+        last_[t][c] = row - back >= first ? to_float(from.in[(row - back) * from.row_numbers + c])
+                      : position >= back
+                          ? from.ring[(position - back) % kConvTaps * from.ring_cols + c]
+                          : 0;
+      }
+    }
+  }
+
+  // silu of the convolution at the row whose inputs are `now`.
+  __device__ void next(const Pack<T, kCols>& now, float (&out)[kCols]) {
+#pragma unroll
+    for (int c = 0; c < kCols; ++c) {
+      const float x = to_float(now.x[c]);
+      out[c] = silu(bias_[c] + (weight_[c][0] * last_[0][c] + weight_[c][1] * last_[1][c] +
+                                weight_[c][2] * last_[2][c] + weight_[c][3] * x));
+      last_[0][c] = last_[1][c];
+      last_[1][c] = last_[2][c];
+      last_[2][c] = x;
+    }
+  }
+
+ private:
+  float weight_[kCols][kConvTaps], bias_[kCols];
+  float last_[kConvTaps - 1][kCols] = {};  // the oldest first
+};
+
+}  // namespace skald::cuda

@@ -1,0 +1,89 @@
+// The convolution of prompts' rows, and what follows the update. A warp of space_conv has 128
+// columns of some adjacent rows.
+#include "cuda/kernels/device/launch.cuh"
+#include "cuda/kernels/states/conv_window.cuh"
+#include "cuda/kernels/states/space_state.cuh"
+
+namespace skald::cuda {
+namespace {
+
+constexpr int kWarps = 4;
+constexpr int kWarpRows = 16;
+
+template <class T>
+__global__ void __launch_bounds__(kWarps * 32) space_conv(SpaceLaunch a) {
+  using Window = ConvWindow<T>;
+  using Numbers = Pack<T, Window::kCols>;
+  const int64_t cols = a.shape.conv_cols();
+  const int64_t col = (int64_t{blockIdx.y} * 32 + threadIdx.x % 32) * Window::kCols;
+  if (col >= cols) return;
+  const int begin = (blockIdx.x * kWarps + threadIdx.x / 32) * kWarpRows;
+  const int end = min(begin + kWarpRows, a.rows);
+  const T* in = static_cast<const T*>(a.in) + a.shape.columns.mixed + col;
+  Window window(a.conv + col * kConvTaps, a.conv_bias ? a.conv_bias + col : nullptr);
+  int sequence = -1;
+  for (int row = begin; row < end; ++row) {
+    if (a.step.sequences[row] != sequence) {
+      sequence = a.step.sequences[row];
+      window.start({in, a.shape.row_numbers, space_state(a, sequence) + col, cols}, row,
+                   a.step.begins[sequence], a.step.positions[row]);
+    }
+    float out[Window::kCols];
+    window.next(*reinterpret_cast<const Numbers*>(in + row * a.shape.row_numbers), out);
+    Numbers rounded;
+#pragma unroll
+    for (int c = 0; c < Window::kCols; ++c) rounded.x[c] = from_float<T>(out[c]);
+    *reinterpret_cast<Numbers*>(static_cast<T*>(a.convolved) + row * cols + col) = rounded;
+  }
+}
+
+constexpr int kFinishThreads = 256;
+
+// A block has one group of one row.
+template <class T>
+__global__ void __launch_bounds__(kFinishThreads) space_finish(SpaceLaunch a) {
+  __shared__ float sums[kFinishThreads / 32];
+  const int64_t cols = a.shape.values() / a.shape.spec.groups;
+  const int64_t first = blockIdx.y * cols, row = blockIdx.x;
+  T* out = static_cast<T*>(a.out) + row * a.shape.values() + first;
+  const T* gate =
+      static_cast<const T*>(a.in) + row * a.shape.row_numbers + a.shape.columns.gate + first;
+  let_next_kernel_start();
+  wait_for_kernel_ahead();
+  const auto gated = [&](int64_t i) {
+    return to_float(__ldcg(out + i)) * silu(to_float(__ldcg(gate + i)));
+  };
+  float squares = 0;
+  for (int64_t i = threadIdx.x; i < cols; i += kFinishThreads) {
+    const float x = gated(i);
+    squares += x * x;
+  }
+  squares = block_sum<kFinishThreads>(squares, sums);
+  const float scale = rsqrtf(squares / static_cast<float>(cols) + a.norm_eps);
+  for (int64_t i = threadIdx.x; i < cols; i += kFinishThreads) {
+    out[i] = from_float<T>(gated(i) * scale * a.norm[first + i]);
+  }
+}
+
+unsigned blocks_for(int64_t count, int64_t each) {
+  return static_cast<unsigned>((count + each - 1) / each);
+}
+
+}  // namespace
+
+void launch_space_conv(const SpaceLaunch& a, Stream stream) {
+  const dim3 blocks(blocks_for(a.rows, kWarps * kWarpRows), blocks_for(a.shape.conv_cols(), 128));
+  dispatch(a.shape.type, [&](auto type) {
+    launch_kernel(space_conv<decltype(type)>, {blocks, kWarps * 32}, stream, a);
+  });
+}
+
+void launch_space_finish(const SpaceLaunch& a, Stream stream) {
+  const dim3 blocks(a.rows, a.shape.spec.groups);
+  dispatch(a.shape.type, [&](auto type) {
+    launch_kernel(space_finish<decltype(type)>, {blocks, kFinishThreads, 0, a.dependent}, stream,
+                  a);
+  });
+}
+
+}  // namespace skald::cuda
