@@ -56,7 +56,7 @@ const AttentionKernel& select_attention(AttentionCode code, const AttentionSpec&
                                         bool decode) {
   for (const AttentionKernel& kernel : kAttentionKernels) {
     if (code < kernel.least || !kernel.supports(spec)) continue;
-    if (kernel.decode == decode || kernel.least == AttentionCode::Plain) return kernel;
+    if (kernel.decode == decode || kernel.any_step) return kernel;
   }
   fail(Exit::Failed, "no kernel for attention with heads of ", spec.head_dim, " dimensions");
 }

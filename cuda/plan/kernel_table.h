@@ -117,6 +117,7 @@ struct AttentionKernel {
   bool decode;  // decode steps alone; norms, rotates and appends itself
   bool (*supports)(const AttentionSpec&);
   bool (*prepares)(const AttentionSpec&) = nullptr;  // can write prepared rows instead of `out`
+  bool any_step = false;                             // decode too, after launch_rope_append()
 
   constexpr KernelId id() const { return kernel_id(name.data()); }
 };
@@ -124,7 +125,7 @@ struct AttentionKernel {
 inline bool any_attention(const AttentionSpec&) { return true; }
 
 // select_attention() takes the first row that is for the step, decode or a prompt, and supports the
-// shape. The last row is for both.
+// shape.
 inline constexpr AttentionKernel kAttentionKernels[] = {
     {.name = "attention_decode",
      .least = AttentionCode::Mma,
@@ -139,14 +140,16 @@ inline constexpr AttentionKernel kAttentionKernels[] = {
      .least = AttentionCode::Mma,
      .decode = false,
      .supports = mma_takes},
-    {.name = "attention_latent",
+    {.name = "attention_wide",
      .least = AttentionCode::Mma,
      .decode = false,
-     .supports = latent_takes},
+     .supports = wide_takes,
+     .any_step = true},
     {.name = "attention_plain",
      .least = AttentionCode::Plain,
      .decode = false,
-     .supports = any_attention},
+     .supports = any_attention,
+     .any_step = true},
 };
 const AttentionKernel& select_attention(AttentionCode code, const AttentionSpec& spec, bool decode);
 

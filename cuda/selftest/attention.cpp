@@ -21,6 +21,7 @@ struct Variant {
   KernelId kernel;
   AttentionCode code;
   bool after_append = false;  // AttentionLaunch::Decode
+  bool decode = false;        // a decode step, of a kernel that takes prompts too
 };
 constexpr Variant kVariants[] = {
     {"attention_decode, clusters", kernel_id("attention_decode"), AttentionCode::Wgmma},
@@ -30,6 +31,8 @@ constexpr Variant kVariants[] = {
     {"attention_decode after append", kernel_id("attention_decode"), AttentionCode::Mma, true},
     {"attention_prefill_sm90", kernel_id("attention_prefill_sm90"), AttentionCode::Wgmma},
     {"attention_prefill", kernel_id("attention_prefill"), AttentionCode::Mma},
+    {"attention_wide, decode", kernel_id("attention_wide"), AttentionCode::Mma, false, true},
+    {"attention_wide", kernel_id("attention_wide"), AttentionCode::Mma},
     {"attention_plain", kernel_id("attention_plain"), AttentionCode::Plain},
 };
 
@@ -46,6 +49,7 @@ AttentionCode best_code(DType type, int compute_capability) {
 bool selected(const Variant& v, const AttentionCase& c, AttentionCode best) {
   const AttentionKernel& kernel = select_attention(best, c.spec, c.one_row_each());
   if (kernel.id() != v.kernel || v.after_append) return false;
+  if (kernel.any_step && v.code > AttentionCode::Plain) return v.decode == c.one_row_each();
   return !kernel.decode || v.code == best;  // code Wgmma: with clusters; Mma: without
 }
 
@@ -113,6 +117,7 @@ Cache filled_cache(const AttentionCase& c, const AttentionData& data) {
       for (int64_t h = 0; h < c.spec.kv_heads; ++h) {
         const size_t at = static_cast<size_t>(t * c.spec.kv_heads + h) * dim;
         cache.put(p, t, h, std::span(data.keys[p]).subspan(at, dim));
+        if (c.spec.keys_serve) continue;
         cache.put(p, t, c.spec.kv_heads + h, std::span(data.values[p]).subspan(at, dim));
       }
     }
@@ -120,11 +125,14 @@ Cache filled_cache(const AttentionCase& c, const AttentionData& data) {
   return cache;
 }
 
-// The rows of qkv as the case's kernels read them: without v if v is k, q alone if it reads.
+// The rows of qkv as the case's kernels read them: without v if v is k or k serves, q alone if it
+// reads.
 std::vector<float> step_rows(const AttentionCase& c, const AttentionData& data) {
   const AttentionSpec& s = c.spec;
   const int64_t all = int64_t{s.heads + 2 * s.kv_heads} * s.head_dim;
-  const int64_t heads = s.heads + s.kv_heads * (c.reads ? 0 : c.values_are_keys ? 1 : 2);
+  const int64_t heads = s.heads + s.kv_heads * (c.reads                             ? 0
+                                                : c.values_are_keys || s.keys_serve ? 1
+                                                                                    : 2);
   std::vector<float> rows;
   for (auto row = data.qkv.begin(); row != data.qkv.end(); row += all) {
     rows.insert(rows.end(), row, row + heads * s.head_dim);
@@ -141,7 +149,7 @@ std::string cache_problem(const AttentionCase& c, const AttentionData& data, con
   std::vector<float> keys, values;
   for (size_t p = 0; p < c.parts.size() && !c.reads; ++p) {
     for (int r = 0; r < c.parts[p].rows; ++r) {
-      for (size_t h = 0; h < 2 * kv_heads; ++h) {
+      for (size_t h = 0; h < (s.keys_serve ? 1 : 2) * kv_heads; ++h) {
         const int64_t token = c.parts[p].before + r;
         const size_t place = before.place(p, token, static_cast<int64_t>(h));
         const auto stored = std::span(after).subspan(place, before.head_bytes());
@@ -187,7 +195,8 @@ void test_attention(const AttentionCase& c, const AttentionData& data, const Tes
     const AttentionKernel& kernel = kernel_of(v);
     if (v.code > best || !kernel.supports(c.spec)) continue;
     constexpr int kMostDecoded = 64;  // rows of a case
-    if (kernel.decode && !(v.after_append ? rows <= kMostDecoded : c.one_row_each())) continue;
+    const bool decode = kernel.decode || v.decode, several = v.after_append || v.decode;
+    if (decode && !(several ? rows <= kMostDecoded : c.one_row_each())) continue;
     buffers.reset();
     const TestBuffer qkv = buffers.holding(c.type, step_rows(c, data));
     const TestBuffer out =
@@ -218,9 +227,9 @@ void test_attention(const AttentionCase& c, const AttentionData& data, const Tes
     if (c.sinks) launch.sinks = reinterpret_cast<float*>(buffers.holding(data.sinks).data);
     launch.code = v.code;
     constexpr int kFew = 3;  // few multiprocessors: a block takes several tiles
-    launch.multiprocessors = kernel.decode ? test.gpu.multiprocessors : kFew;
+    launch.multiprocessors = decode ? test.gpu.multiprocessors : kFew;
     TestBuffer workspace, tickets;
-    if (kernel.decode) {
+    if (decode) {
       // The depth of a real step, or a depth so large that there are more runs than tokens.
       constexpr int kDeep = 16384;
       launch.decode.depth = c.longest() % 2 == 0 ? decode_depth(c.longest()) : kDeep;
@@ -231,7 +240,7 @@ void test_attention(const AttentionCase& c, const AttentionData& data, const Tes
       launch.decode.workspace = reinterpret_cast<float*>(workspace.data);
       launch.decode.tickets = reinterpret_cast<int*>(tickets.data);
       launch.decode.after_append = v.after_append;
-      if (v.after_append && launch.appends) launch_rope_append(launch, test.stream);
+      if (v.decode || (v.after_append && launch.appends)) launch_rope_append(launch, test.stream);
       cuda::launch(kernel, launch, test.stream);
     } else {
       std::vector<AttentionTile> tiles(static_cast<size_t>(
@@ -250,7 +259,7 @@ void test_attention(const AttentionCase& c, const AttentionData& data, const Tes
     if (!buffers.intact(out) || !buffers.intact(qkv) || !buffers.intact(pages)) {
       problem = "it wrote beyond its buffers";
     }
-    if (kernel.decode) {
+    if (decode) {
       const auto left = buffers.bytes_of(tickets);
       const bool zero =
           std::all_of(left.begin(), left.end(), [](std::byte b) { return b == std::byte{0}; });

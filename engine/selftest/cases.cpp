@@ -291,6 +291,22 @@ std::vector<AttentionCase> attention_cases(Extent extent) {
         }
       }
     }
+    // Latents: all heads read one head of keys, which serves as values too.
+    std::vector<int> latent_dims = {48, 320, 576};
+    if (extent == Extent::Small) latent_dims = {320};
+    Cycle<int> latent_heads({20, 5, 128, 1, 40});
+    for (int dim : latent_dims) {
+      for (const std::vector<Part>& parts : value_steps) {
+        AttentionCase c;
+        c.type = type;
+        c.spec = {latent_heads.next(), 1, dim, 1 / std::sqrt(static_cast<float>(dim))};
+        c.spec.keys_serve = true;
+        c.rope_pairs = dim / 8;
+        c.interleaved = true;
+        c.parts = parts;
+        cases.push_back(std::move(c));
+      }
+    }
     Cycle<float> rope_scales({1, 1.19f, 1});
     for (int dim : dims) {
       for (size_t i = 0; i < steps.size(); i += 4) {
@@ -371,6 +387,7 @@ std::string label(const AttentionCase& c) {
                 c.spec.growth.rate == 0 ? "" : ", growing queries",
                 c.head_norm ? ", head norms" : "", c.norm_after_rope ? " after rope" : "",
                 c.v_norm ? " and of values" : "", c.values_are_keys ? ", values are keys" : "",
+                c.spec.keys_serve ? ", keys serve as values" : "",
                 c.reads ? ", appends nothing" : "", c.sinks ? ", sinks" : "", ", tokens ", parts,
                 c.parts.size() > 5 ? concat(" and ", c.parts.size() - 5, " more") : "");
 }

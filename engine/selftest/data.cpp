@@ -261,7 +261,8 @@ AttentionData make_data(const AttentionCase& c, uint64_t seed) {
   for (const Part& part : c.parts) {
     const int64_t past = int64_t{c.cached(part)} * s.kv_heads * s.head_dim;
     const std::vector<float>& keys = data.keys.emplace_back(random.normals(past, c.type));
-    const std::vector<float>& values = data.values.emplace_back(random.normals(past, c.type));
+    const std::vector<float>& values =
+        data.values.emplace_back(s.keys_serve ? keys : random.normals(past, c.type));
     const size_t first_row = row, before = static_cast<size_t>(part.before);
     const size_t cached = static_cast<size_t>(c.cached(part));
     for (int r = 0; r < part.rows; ++r, ++row) {
@@ -286,6 +287,7 @@ AttentionData make_data(const AttentionCase& c, uint64_t seed) {
       for (size_t h = heads + kv_heads; h < all && c.v_norm; ++h) norm_head(q + h * dim, ones);
       for (size_t i = heads * dim; i < all * dim && !c.reads; ++i) {
         const bool key = i < (heads + kv_heads) * dim;
+        if (!key && s.keys_serve) break;
         (key ? data.new_keys : data.new_values).values.push_back(q[i]);
         (key ? key_squares : value_squares) += q[i] * q[i];
       }
@@ -318,8 +320,8 @@ AttentionData make_data(const AttentionCase& c, uint64_t seed) {
             const float* value = values.data() + (t * kv_heads + kv) * dim;
             for (size_t i = 0; i < dim; ++i) sum[i] += weight * value[i];
           } else {
-            const double* value =
-                rotated.data() + ((first_row + t - before) * all + heads + kv_heads + kv) * dim;
+            const size_t place = heads + (s.keys_serve ? 0 : kv_heads) + kv;
+            const double* value = rotated.data() + ((first_row + t - before) * all + place) * dim;
             for (size_t i = 0; i < dim; ++i) sum[i] += weight * value[i];
           }
         }

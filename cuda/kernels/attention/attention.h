@@ -86,10 +86,8 @@ inline constexpr int kMaxMmaHeadDim = 256;  // of kernels that multiply on tenso
 inline bool mma_takes(const AttentionSpec& s) {
   return s.head_dim <= kMaxMmaHeadDim && !s.keys_serve;
 }
-// Heads of attention_latent, whose prompts are multiplied on tensor cores.
-inline bool latent_takes(const AttentionSpec& s) {
-  return s.keys_serve && s.kv_heads == 1 && s.head_dim % 16 == 0 && s.window == 0 && s.softcap == 0;
-}
+// Heads of attention_wide: more than 256 dimensions, or keys that serve as values.
+inline bool wide_takes(const AttentionSpec& s) { return !mma_takes(s) && s.head_dim % 16 == 0; }
 // Query heads that read one KV head, of heads that mma_takes().
 inline constexpr int kMaxGroup = 64;
 
@@ -113,7 +111,8 @@ inline bool attention_prepares_rows(const AttentionSpec& spec) { return spec.hea
 // no result depends on the planned context or on earlier steps.
 int decode_depth(int64_t tokens);
 // Enough floats for any launch of up to `rows` rows with `depth` tokens, or with decode_depth() of
-// fewer tokens. attention_tickets(): enough tickets. Both are 0 for heads that mma_takes() refuses.
+// fewer tokens. attention_tickets(): enough tickets. Heads that neither mma_takes() nor
+// wide_takes() need neither.
 int64_t attention_workspace_floats(int rows, const AttentionSpec& spec, int depth,
                                    int multiprocessors);
 int64_t attention_tickets(int rows, const AttentionSpec& spec);

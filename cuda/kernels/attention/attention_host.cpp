@@ -47,24 +47,40 @@ int decode_depth(int64_t tokens) {
   return static_cast<int>(std::min(depth, kMostDepth));
 }
 
+namespace {
+
+// The floats of a launch of so many rows whose split has been made for `depth` tokens.
+int64_t workspace_floats(int rows, const AttentionSpec& spec, int depth, int multiprocessors) {
+  if (wide_takes(spec)) {
+    const int runs = wide_runs(rows, spec, depth, multiprocessors);
+    constexpr int kTotals = 2;  // a maximum and a sum of weights
+    return runs == 1 ? 0 : int64_t{rows} * spec.heads * runs * (spec.head_dim + kTotals);
+  }
+  int64_t parts = 0;
+  // Without clusters each run stores a partial result.
+  for (int resident = 1; resident <= kMostResident; ++resident) {
+    const Split split = split_for(rows, spec, depth, {multiprocessors, resident, false});
+    parts = std::max(parts, int64_t{rows} * split.runs * spec.kv_heads * head_tiles(spec));
+  }
+  return parts * kPartFloats * padded_head_dim(spec.head_dim);
+}
+
+}  // namespace
+
 int64_t attention_workspace_floats(int rows, const AttentionSpec& spec, int depth,
                                    int multiprocessors) {
-  if (!mma_takes(spec)) return 0;
-  int64_t parts = 0;
+  if (!mma_takes(spec) && !wide_takes(spec)) return 0;
+  int64_t floats = 0;
   const auto count = [&](int at) {
     for (int r = 1; r <= rows; ++r) {
-      // Without clusters each run stores a partial result.
-      for (int resident = 1; resident <= kMostResident; ++resident) {
-        const Split split = split_for(r, spec, at, {multiprocessors, resident, false});
-        parts = std::max(parts, int64_t{r} * split.runs * spec.kv_heads * head_tiles(spec));
-      }
+      floats = std::max(floats, workspace_floats(r, spec, at, multiprocessors));
     }
   };
   for (int64_t less = kLeastDepth; less < depth; less *= kDepthFactor) {
     count(static_cast<int>(less));
   }
   count(depth);
-  return parts * kPartFloats * padded_head_dim(spec.head_dim);
+  return floats;
 }
 
 int64_t attention_tickets(int rows, const AttentionSpec& spec) {

@@ -84,6 +84,25 @@ inline Split split_for(int rows, const AttentionSpec& s, int depth, const Decode
   return split;
 }
 
+// ---- attention_wide ----
+
+inline constexpr int kWideKeys = 32;  // tokens that a block takes at a time
+inline constexpr int kWideRows = 8;   // of a prompt's tile
+inline constexpr int kMostWideRuns = 256;
+
+// The runs of a row in decode: as many as give each multiprocessor a block, each long enough that
+// merging costs less than the run.
+inline int wide_runs(int rows, const AttentionSpec& s, int depth, int multiprocessors) {
+  constexpr int kShortestRun = 128, kMostQueries = 32;  // tokens; queries of a block
+  const int group = s.heads / s.kv_heads;
+  const int blocks = rows * s.kv_heads * ((group + kMostQueries - 1) / kMostQueries);
+  const int context = s.window > 0 ? std::min(depth, s.window + kWideKeys) : depth;
+  // A long sequence among short ones must not delay the step.
+  const int wanted = std::max(multiprocessors / blocks, std::min(context / 8192, 16));
+  const int useful = (context + kShortestRun - 1) / kShortestRun;
+  return std::clamp(std::min(wanted, useful), 1, kMostWideRuns);
+}
+
 // ---- Prefill ----
 
 inline constexpr int kPrefillWarps = 4;
@@ -93,10 +112,8 @@ constexpr int queries_per_warp(int padded_dim) { return padded_dim <= 128 ? 32 :
 
 constexpr int padded_head_dim(int head_dim) { return (head_dim + 63) / 64 * 64; }
 
-inline constexpr int kLatentRows = 8;  // of a tile of attention_latent
-
 inline int rows_per_tile(const AttentionSpec& s, AttentionCode code) {
-  if (latent_takes(s)) return kLatentRows;
+  if (wide_takes(s)) return kWideRows;
   const int queries = code == AttentionCode::Wgmma && wgmma_takes(s)
                           ? kWgmmaQueries
                           : kPrefillWarps * queries_per_warp(padded_head_dim(s.head_dim));

@@ -79,16 +79,16 @@ TEST_CASE("a dense layer of Gemma 4 is five fused ops") {
   CHECK(fused.cols(fused.qkv) == (32 + 2 * 4) * 512);
 }
 
-TEST_CASE("heads of more than 256 dimensions get the plain kernel of attention, others do not") {
+TEST_CASE("heads of more than 256 dimensions get a kernel of their own, in decode too") {
   const Model model = shape_model("gemma-4-31b", "bf16");
   for (const int rows : {1, 8}) {
     const std::string text = kernels(model, rows);
     CHECK(has(text, "32 heads, 16 kv, x 256, window 1024: attention_decode\n"));
-    CHECK(has(text, "32 heads, 4 kv, x 512: norm_rope_append + attention_plain\n"));
+    CHECK(has(text, "32 heads, 4 kv, x 512: norm_rope_append + attention_wide\n"));
   }
   const std::string prompt = kernels(model, 512);
   CHECK(has(prompt, "x 256, window 1024: norm_rope_append + attention_prefill\n"));
-  CHECK(has(prompt, "x 512: norm_rope_append + attention_plain\n"));
+  CHECK(has(prompt, "x 512: norm_rope_append + attention_wide\n"));
 }
 
 TEST_CASE("a layer's scale goes to the sum after its last norm") {

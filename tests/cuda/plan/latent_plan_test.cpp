@@ -34,11 +34,10 @@ TEST_CASE("attention to latents: queries and one key side by side, products for 
   CHECK((products[1].from.first == 64 && products[1].from.width == 576));
   CHECK((products[1].to.first == 0 && products[1].to.width == 256));
   CHECK(fused.cols(fused.qkv) >= stride);
-  CHECK(has(kernels(model, 1), "rope_append + attention_plain\n"));
   CHECK(sizes_of(model).page == 47 * 64 * 576 * 2);  // keys alone, of 64 tokens
   for (const int rows : {1, 300}) {
     CHECK(has(kernels(model, rows), "attn_k_b 20 heads, [512, 192]: head_products\n"));
-    CHECK(has(kernels(model, rows), "rope_append + attention_latent\n"));
+    CHECK(has(kernels(model, rows), "rope_append + attention_wide\n"));
   }
 }
 

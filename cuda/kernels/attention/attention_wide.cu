@@ -1,0 +1,522 @@
+// Attention with heads that are too wide for the other kernels on tensor cores: heads of more than
+// 256 dimensions, and latents, whose keys serve as values. After launch_rope_append(), for decode
+// and for prompts.
+//
+// Floor: in decode the keys and values read once; for prompts 4 * head_dim operations for each
+// query head, row and visible key.
+//
+// Split: a block takes up to 16 or 32 queries of a tile of rows, numbered row-major (row, head), of
+// one KV head. Tiles of 32 keys come to shared memory by cp.async, several ahead. In decode a tile
+// is one row, and its keys are divided into runs, each with a block of its own; merge_wide adds up
+// the runs' results in their order. Three steps for each tile of keys: the warps share the scores'
+// columns and sums, the threads of a query compute its weights, the warps share the output's
+// columns. A tile of keys begins at a multiple of 32, so that a row's result does not depend on the
+// rows that share its tile.
+#include "cuda/kernels/attention/attention.h"
+#include "cuda/kernels/attention/attention_split.h"
+#include "cuda/kernels/attention/kv_page.cuh"
+#include "cuda/kernels/attention/sink.cuh"
+#include "cuda/kernels/device/all_shared.cuh"
+#include "cuda/kernels/device/launch.cuh"
+#include "cuda/kernels/device/math.cuh"
+#include "cuda/kernels/device/mma.cuh"
+#include "engine/base/check.h"
+
+namespace skald::cuda {
+namespace {
+
+constexpr int kWarps = 8, kThreads = kWarps * 32;
+constexpr int kKeys = kWideKeys;  // of a tile of keys
+constexpr int kSide = 16;         // of the matrices that products take
+constexpr int kPad = 8;           // numbers between rows in shared memory: they lie in other banks
+constexpr int kScoreCols = kKeys + 4, kWeightCols = kKeys + kPad;
+[[maybe_unused]] constexpr int kMostColumns =
+    (kMaxHeadDim / kSide + kWarps - 1) / kWarps;  // groups of 16 columns of a warp
+
+// What a launch fixes.
+struct WideGrid {
+  int runs;          // of each row, in decode; 1: no merge
+  int query_blocks;  // of a tile and KV head
+};
+
+// kTiles: groups of 16 queries of a block. Warps that share the scores of a group of queries divide
+// its keys by two and the dimensions by kParts.
+template <int kTiles>
+struct WideSizes {
+  static constexpr int kQueries = kTiles * kSide;
+  static constexpr int kParts = kWarps / (kTiles * 2);
+
+  __host__ __device__ static constexpr int64_t tile_bytes(int dim, bool serves) {
+    return int64_t{kKeys} * (dim + kPad) * 2 * (serves ? 1 : 2);
+  }
+  __host__ __device__ static constexpr int64_t query_bytes(int dim) {
+    return int64_t{kQueries} * (dim + kPad) * 2;
+  }
+  static constexpr int64_t kScoreBytes = int64_t{kParts} * kQueries * kScoreCols * 4;
+  static constexpr int64_t kWeightBytes = int64_t{kQueries} * kWeightCols * 2;
+  static constexpr int64_t bytes(int dim, bool serves, int stages) {
+    return query_bytes(dim) + stages * tile_bytes(dim, serves) + kScoreBytes + kWeightBytes;
+  }
+};
+
+// A query's share of the keys: tokens [begin, end) of a row.
+struct WideRun {
+  int begin, end;
+
+  // Run `run` of a row that sees tokens [start, position].
+  __device__ static WideRun of(int start, int position, int runs, int run) {
+    const int length = length_of(start, position, runs), first = start / kKeys * kKeys;
+    return {first + run * length, min(first + (run + 1) * length, position + 1)};
+  }
+  // Runs that have a token.
+  __device__ static int used(int start, int position, int runs) {
+    const int length = length_of(start, position, runs);
+    return (position + 1 - start / kKeys * kKeys + length - 1) / length;
+  }
+
+ private:
+  __device__ static int length_of(int start, int position, int runs) {
+    const int tiles = (position + 1 - start / kKeys * kKeys + kKeys - 1) / kKeys;
+    return (tiles + runs - 1) / runs * kKeys;
+  }
+};
+
+// A partial result of a run: the sums of a query, and its maximum and total.
+__device__ inline float* wide_sums(const AttentionLaunch& a, int runs, int64_t row_head, int run) {
+  return a.decode.workspace + (row_head * runs + run) * a.spec.head_dim;
+}
+__device__ inline float2* wide_totals(const AttentionLaunch& a, int runs, int64_t row_head) {
+  float* behind = a.decode.workspace + int64_t{a.rows} * a.spec.heads * runs * a.spec.head_dim;
+  return reinterpret_cast<float2*>(behind) + row_head * runs;
+}
+
+#if SKALD_HAS_MMA
+
+// The queries of a block: those from `first` on of a tile of rows, among those of one KV head.
+struct WideQueries {
+  AttentionTile tile;
+  int kv_head, first;
+};
+
+template <class T, int kTiles, bool kServes, int kStages>
+class WideBlock {
+ public:
+  using Sizes = WideSizes<kTiles>;
+  static constexpr int kQueries = Sizes::kQueries, kParts = Sizes::kParts;
+  static constexpr int kLanes = kThreads / kQueries;  // threads of a query's weights
+
+  // `factors`: [kQueries], in shared memory.
+  __device__ WideBlock(const AttentionLaunch& a, const WideQueries& of, char* memory,
+                       float* factors)
+      : a_(a),
+        tile_(of.tile),
+        kv_head_(of.kv_head),
+        first_(of.first),
+        group_(a.spec.heads / a.spec.kv_heads),
+        all_(of.tile.rows * group_),
+        dim_(a.spec.head_dim),
+        stride_(dim_ + kPad),
+        pages_(pages_of(a, of.tile.row)),
+        queries_(reinterpret_cast<T*>(memory)),
+        keys_(queries_ + kQueries * stride_),
+        scores_(reinterpret_cast<float*>(memory + Sizes::query_bytes(dim_) +
+                                         kStages * Sizes::tile_bytes(dim_, kServes))),
+        weights_(reinterpret_cast<T*>(scores_ + Sizes::kScoreBytes / 4)),
+        factors_(factors) {
+    const int thread = static_cast<int>(threadIdx.x);
+    own_ = thread / kLanes;
+    own_position_ = first_ + own_ < all_ ? a.step.positions[row_of(own_)] : -1;
+    own_start_ = window_start(a.spec, own_position_);
+  }
+
+  // The tokens that the block's queries see.
+  __device__ int start() const { return window_start(a_.spec, a_.step.positions[row_of(0)]); }
+  __device__ int last() const {
+    return a_.step.positions[row_of(min(kQueries, all_ - first_) - 1)];
+  }
+
+  __device__ void attend(WideRun run) {
+    load_queries();
+    const int tiles = (run.end - run.begin + kKeys - 1) / kKeys;
+    if constexpr (kStages > 1) {
+      for (int i = 0; i < kStages - 1; ++i) fetch(run, i);
+    }
+    for (int i = 0; i < tiles; ++i) {
+      if constexpr (kStages == 1) {
+        __syncthreads();  // nobody reads the tile before
+        fetch(run, i);
+      }
+      wait_for_copies<kStages == 1 ? 0 : kStages - 2>();
+      __syncthreads();  // the tile is there, and nobody reads the one before it
+      if constexpr (kStages > 1) fetch(run, i + kStages - 1);
+      const T* keys = keys_ + i % kStages * stage_numbers();
+      score(keys);
+      __syncthreads();
+      weigh(run, run.begin + i * kKeys);
+      __syncthreads();
+      sum(kServes ? keys : keys + kKeys * stride_);
+    }
+    wait_for_copies<0>();
+  }
+
+  // Divides by the sum of weights, the sink's included.
+  __device__ void store() {
+    const float total = total_ + (own_position_ < 0 ? 1 : sink_weight(a_, head_of(own_), maximum_));
+    leave(total > 0 ? 1 / total : 0);
+    each([&](int query, int column, float x, float y) {
+      T* out = static_cast<T*>(a_.out) +
+               (int64_t{row_of(query)} * a_.spec.heads + head_of(query)) * dim_ + column;
+      *reinterpret_cast<uint32_t*>(out) = pack_finite(x * factors_[query], y * factors_[query]);
+    });
+  }
+
+  // Leaves the sums of a run for merge_wide.
+  __device__ void store_part(int runs, int run) {
+    const int thread = static_cast<int>(threadIdx.x);
+    if (thread % kLanes == 0 && first_ + own_ < all_) {
+      wide_totals(a_, runs, int64_t{row_of(own_)} * a_.spec.heads + head_of(own_))[run] = {maximum_,
+                                                                                           total_};
+    }
+    each([&](int query, int column, float x, float y) {
+      float* to = wide_sums(a_, runs, int64_t{row_of(query)} * a_.spec.heads + head_of(query), run);
+      *reinterpret_cast<float2*>(to + column) = make_float2(x, y);
+    });
+  }
+
+ private:
+  __device__ int row_of(int query) const { return tile_.row + (first_ + query) / group_; }
+  __device__ int head_of(int query) const { return kv_head_ * group_ + (first_ + query) % group_; }
+  __device__ int64_t stage_numbers() const { return Sizes::tile_bytes(dim_, kServes) / 2; }
+
+  __device__ static uint32_t pack_finite(float x, float y) {
+    const Pack<T, 2> two = {{from_float<T>(x), from_float<T>(y)}};
+    return *reinterpret_cast<const uint32_t*>(&two);
+  }
+
+  __device__ void load_queries() {
+    const int eights = dim_ / 8;
+    for (int i = threadIdx.x; i < kQueries * eights; i += kThreads) {
+      const int query = i / eights, at = i % eights * 8;
+      uint4 some = {0, 0, 0, 0};
+      if (first_ + query < all_) {
+        const T* from = static_cast<const T*>(a_.qkv) +
+                        (int64_t{row_of(query)} * row_heads(a_) + head_of(query)) * dim_ + at;
+        some = *reinterpret_cast<const uint4*>(from);
+      }
+      *reinterpret_cast<uint4*>(queries_ + query * stride_ + at) = some;
+    }
+  }
+
+  // Begins to copy tile i of the run, which lies in one page. Tokens beyond the run become zeros.
+  __device__ void fetch(WideRun run, int i) {
+    static_assert(kPageTokens % kKeys == 0);
+    const int begin = run.begin + i * kKeys, eights = dim_ / 8;
+    if (begin < run.end) {
+      const T* from = page_keys<T>(a_, pages_[begin / kPageTokens], kv_head_) +
+                      int64_t{begin % kPageTokens} * dim_;
+      T* to = keys_ + i % kStages * stage_numbers();
+      int key = static_cast<int>(threadIdx.x) / eights, at = static_cast<int>(threadIdx.x) % eights;
+      for (int piece = threadIdx.x; piece < kKeys * eights; piece += kThreads) {
+        const bool valid = begin + key < run.end;
+        T* place = to + key * stride_ + at * 8;
+        copy_async(shared_address(place), from + piece * 8, valid);
+        if constexpr (!kServes) {
+          copy_async(shared_address(place + kKeys * stride_),
+                     from + keys_to_values(a_.spec) + piece * 8, valid);
+        }
+        for (at += kThreads; at >= eights; at -= eights) ++key;
+      }
+    }
+    commit_copies();
+  }
+
+  // Scores of all queries and keys, in kParts sums. A warp has 16 queries and 16 keys.
+  __device__ void score(const T* keys) {
+    const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
+    const int tile = warp % kTiles, half = warp / kTiles % 2, part = warp / kTiles / 2;
+    const int steps = dim_ / kSide, begin = steps * part / kParts;
+    const int end = steps * (part + 1) / kParts;
+    const uint32_t left = shared_address(queries_ + (tile * kSide + lane % 16) * stride_ +
+                                         lane / 16 * 8 + begin * kSide);
+    const uint32_t right =
+        shared_address(keys + (half * kSide + lane / 16 * 8 + lane % 8) * stride_ +
+                       lane / 8 % 2 * 8 + begin * kSide);
+    float sums[2][2][4] = {};  // of even and odd steps, so that products wait for fewer others
+#pragma unroll 4
+    for (int step = 0; step < end - begin; ++step) {
+      uint32_t q[4], k[4];
+      load_matrices(q, left + step * kSide * 2);
+      load_matrices(k, right + step * kSide * 2);
+      mma(T(), sums[step % 2][0], q, k[0], k[1]);
+      mma(T(), sums[step % 2][1], q, k[2], k[3]);
+    }
+    const int g = lane / 4, c = lane % 4;
+    float* to = scores_ + (part * kQueries + tile * kSide + g) * kScoreCols + half * kSide + 2 * c;
+#pragma unroll
+    for (int eight = 0; eight < 2; ++eight) {
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        *reinterpret_cast<float2*>(to + i * 8 * kScoreCols + eight * 8) =
+            make_float2(sums[0][eight][2 * i] + sums[1][eight][2 * i],
+                        sums[0][eight][2 * i + 1] + sums[1][eight][2 * i + 1]);
+      }
+    }
+  }
+
+  // Weights of the tile's keys, which begin at token `begin`, relative to the largest score so far;
+  // factors_: by how much earlier sums shrink.
+  __device__ void weigh(WideRun run, int begin) {
+    const int lane = static_cast<int>(threadIdx.x) % kLanes;
+    const AttentionSpec& s = a_.spec;
+    float mine[kKeys / kLanes], higher = maximum_;
+#pragma unroll
+    for (int i = 0; i < kKeys / kLanes; ++i) {
+      const int key = lane + i * kLanes, token = begin + key;
+      float score = 0;
+#pragma unroll
+      for (int part = 0; part < kParts; ++part) {
+        score += scores_[(part * kQueries + own_) * kScoreCols + key];
+      }
+      score *= s.scale;
+      score = s.softcap != 0 ? soft_capped(score, s.softcap) : score * kLog2E;
+      const bool seen = token <= own_position_ && token >= own_start_ && token < run.end;
+      mine[i] = seen ? score : -INFINITY;
+      higher = fmaxf(higher, mine[i]);
+    }
+#pragma unroll
+    for (int lanes = kLanes / 2; lanes > 0; lanes /= 2) {
+      higher = fmaxf(higher, __shfl_xor_sync(~0u, higher, lanes));
+    }
+    const float base = higher > -INFINITY ? higher : 0;
+    const float kept = exp2_fast(maximum_ - base);
+    float sum = 0;
+#pragma unroll
+    for (int i = 0; i < kKeys / kLanes; ++i) {
+      const float weight = exp2_fast(mine[i] - base);
+      sum += weight;
+      weights_[own_ * kWeightCols + lane + i * kLanes] = from_float<T>(weight);
+    }
+#pragma unroll
+    for (int lanes = kLanes / 2; lanes > 0; lanes /= 2) {
+      sum += __shfl_xor_sync(~0u, sum, lanes);
+    }
+    total_ = total_ * kept + sum;
+    maximum_ = higher;
+    if (lane == 0) factors_[own_] = kept;
+  }
+
+  // Adds weights times values. A warp has every kWarps-th group of 16 columns.
+  __device__ void sum(const T* values) {
+    const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
+    uint32_t left[kTiles][kKeys / kSide][4];
+#pragma unroll
+    for (int tile = 0; tile < kTiles; ++tile) {
+#pragma unroll
+      for (int step = 0; step < kKeys / kSide; ++step) {
+        load_matrices(left[tile][step],
+                      shared_address(weights_ + (tile * kSide + lane % 16) * kWeightCols +
+                                     step * kSide + lane / 16 * 8));
+      }
+    }
+    const uint32_t right =
+        shared_address(values + lane % 16 * stride_ + lane / 16 * 8 + warp * kSide);
+#pragma unroll
+    for (int tile = 0; tile < kTiles; ++tile) {
+      const float kept[2] = {factors_[tile * kSide + lane / 4],
+                             factors_[tile * kSide + lane / 4 + 8]};
+#pragma unroll
+      for (int i = 0; i < kMostColumns; ++i) {
+#pragma unroll
+        for (int x = 0; x < 8; ++x) out_[tile][i][x / 4][x % 4] *= kept[x % 4 / 2];
+      }
+    }
+#pragma unroll
+    for (int i = 0; i < kMostColumns; ++i) {
+      if ((warp + i * kWarps) * kSide >= dim_) break;
+#pragma unroll
+      for (int step = 0; step < kKeys / kSide; ++step) {
+        uint32_t v[4];
+        load_matrices_transposed(v, right + (step * kSide * stride_ + i * kWarps * kSide) * 2);
+#pragma unroll
+        for (int tile = 0; tile < kTiles; ++tile) {
+          mma(T(), out_[tile][i][0], left[tile][step], v[0], v[1]);
+          mma(T(), out_[tile][i][1], left[tile][step], v[2], v[3]);
+        }
+      }
+    }
+  }
+
+  // All threads get their queries' factors.
+  __device__ void leave(float factor) {
+    __syncthreads();
+    if (threadIdx.x % kLanes == 0) factors_[own_] = factor;
+    __syncthreads();
+  }
+
+  // Calls fn with each pair of neighbouring results that the thread has.
+  template <class Fn>
+  __device__ void each(const Fn& fn) const {
+    const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
+#pragma unroll
+    for (int tile = 0; tile < kTiles; ++tile) {
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const int query = tile * kSide + half * 8 + lane / 4;
+        if (first_ + query >= all_) continue;
+#pragma unroll
+        for (int i = 0; i < kMostColumns; ++i) {
+          const int column = (warp + i * kWarps) * kSide + lane % 4 * 2;
+          if ((warp + i * kWarps) * kSide >= dim_) break;
+#pragma unroll
+          for (int eight = 0; eight < 2; ++eight) {
+            fn(query, column + eight * 8, out_[tile][i][eight][2 * half],
+               out_[tile][i][eight][2 * half + 1]);
+          }
+        }
+      }
+    }
+  }
+
+  const AttentionLaunch& a_;
+  AttentionTile tile_;
+  int kv_head_, first_, group_, all_, dim_;
+  int64_t stride_;
+  const int32_t* pages_;
+  T *queries_, *keys_;
+  float* scores_;
+  T* weights_;
+  float* factors_;
+  int own_, own_position_, own_start_;  // of the query whose weights the thread computes
+  float maximum_ = -INFINITY, total_ = 0;
+  float out_[kTiles][kMostColumns][2][4] = {};
+};
+
+#endif
+
+template <class T, int kTiles, bool kServes, int kStages>
+__global__ void __launch_bounds__(kThreads, 1) attend_wide(AttentionLaunch a, WideGrid grid) {
+#if SKALD_HAS_MMA
+  extern __shared__ __align__(16) char memory[];
+  __shared__ float factors[WideSizes<kTiles>::kQueries];
+  let_next_kernel_start();
+  wait_for_kernel_ahead();
+  const bool decode = a.decode.depth > 0;
+  const AttentionTile tile =
+      decode ? AttentionTile{static_cast<int32_t>(blockIdx.z), 1} : a.prefill.tiles[blockIdx.z];
+  const int kv_head = blockIdx.y / grid.query_blocks;
+  const int first = blockIdx.y % grid.query_blocks * WideSizes<kTiles>::kQueries;
+  if (first >= tile.rows * (a.spec.heads / a.spec.kv_heads)) return;
+  WideBlock<T, kTiles, kServes, kStages> block(a, {tile, kv_head, first}, memory, factors);
+  const WideRun run = WideRun::of(block.start(), block.last(), grid.runs, blockIdx.x);
+  if (run.begin >= run.end) return;
+  block.attend(run);
+  if (grid.runs == 1) {
+    block.store();
+  } else {
+    block.store_part(grid.runs, blockIdx.x);
+  }
+#endif
+}
+
+constexpr int kMergeThreads = 128;
+
+// A block adds up the runs of 128 columns of one row and head.
+template <class T>
+__global__ void __launch_bounds__(kMergeThreads) merge_wide(AttentionLaunch a, int runs) {
+#if SKALD_HAS_MMA
+  __shared__ float factors[kMostWideRuns], sums[kMergeThreads / 32];
+  let_next_kernel_start();
+  wait_for_kernel_ahead();
+  const int row = blockIdx.y / a.spec.heads, head = blockIdx.y % a.spec.heads;
+  const int64_t row_head = blockIdx.y;
+  const int position = a.step.positions[row];
+  const int used = WideRun::used(window_start(a.spec, position), position, runs);
+  const float2* totals = wide_totals(a, runs, row_head);
+  float maximum = -INFINITY;
+  for (int run = 0; run < used; ++run) maximum = fmaxf(maximum, __ldcg(&totals[run].x));
+  float total = 0;
+  for (int run = threadIdx.x; run < used; run += kMergeThreads) {
+    const float2 own = __ldcg(totals + run);
+    factors[run] = exp2_fast(own.x - maximum);
+    total += own.y * factors[run];
+  }
+  total = warp_sum(total);
+  if (threadIdx.x % 32 == 0) sums[threadIdx.x / 32] = total;
+  __syncthreads();
+  total = sink_weight(a, head, maximum);
+  for (float sum : sums) total += sum;
+  const int column = static_cast<int>(blockIdx.x * kMergeThreads + threadIdx.x);
+  if (column >= a.spec.head_dim) return;
+  float sum = 0;
+#pragma unroll 8
+  for (int run = 0; run < used; ++run) {
+    sum = fmaf(factors[run], __ldcg(wide_sums(a, runs, row_head, run) + column), sum);
+  }
+  static_cast<T*>(a.out)[row_head * a.spec.head_dim + column] = from_float<T>(sum / total);
+#endif
+}
+
+int shared_limit() {
+  int device = 0, bytes = 0;
+  SKALD_CUDA(cudaGetDevice(&device));
+  SKALD_CUDA(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
+  return bytes;
+}
+
+template <class T, int kTiles, bool kServes, int kStages>
+void launch_wide(const AttentionLaunch& a, Stream stream) {
+  const AttentionSpec& s = a.spec;
+  constexpr int kQueries = WideSizes<kTiles>::kQueries;
+  const bool decode = a.decode.depth > 0;
+  const int rows = decode ? 1 : kWideRows;
+  const int blocks = (rows * (s.heads / s.kv_heads) + kQueries - 1) / kQueries;
+  const int runs = decode ? wide_runs(a.rows, s, a.decode.depth, a.multiprocessors) : 1;
+  const WideGrid grid = {runs, blocks};
+  const int64_t bytes = WideSizes<kTiles>::bytes(s.head_dim, kServes, kStages);
+  const auto kernel = attend_wide<T, kTiles, kServes, kStages>;
+  SKALD_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                  static_cast<int>(bytes)));
+  ask_for_all_shared(kernel);
+  const dim3 size(static_cast<unsigned>(runs), static_cast<unsigned>(s.kv_heads * blocks),
+                  static_cast<unsigned>(decode ? a.rows : a.prefill.count));
+  launch_kernel(kernel, {size, kThreads, static_cast<size_t>(bytes), a.dependent}, stream, a, grid);
+  if (runs == 1) return;
+  const dim3 merges(static_cast<unsigned>((s.head_dim + kMergeThreads - 1) / kMergeThreads),
+                    static_cast<unsigned>(a.rows * s.heads));
+  ask_for_all_shared(merge_wide<T>);
+  launch_kernel(merge_wide<T>, {merges, kMergeThreads, 0, a.dependent}, stream, a, runs);
+}
+
+// More queries and stages where the GPU's shared memory has room for them.
+template <class T, bool kServes>
+void launch_stages(const AttentionLaunch& a, Stream stream) {
+  constexpr int kMostStages = kServes ? 3 : 2;
+  const AttentionSpec& s = a.spec;
+  const int limit = shared_limit() - 512;  // beside static variables
+  const bool prompt = a.decode.depth == 0;
+  const bool many = (prompt ? kWideRows : 1) * (s.heads / s.kv_heads) > kSide;
+  if (many && WideSizes<2>::bytes(s.head_dim, kServes, kMostStages) <= limit) {
+    return launch_wide<T, 2, kServes, kMostStages>(a, stream);
+  }
+  if (WideSizes<1>::bytes(s.head_dim, kServes, kMostStages) <= limit) {
+    return launch_wide<T, 1, kServes, kMostStages>(a, stream);
+  }
+  launch_wide<T, 1, kServes, 1>(a, stream);
+}
+
+template <class T>
+void launch_type(const AttentionLaunch& a, Stream stream) {
+  a.spec.keys_serve ? launch_stages<T, true>(a, stream) : launch_stages<T, false>(a, stream);
+}
+
+}  // namespace
+
+template <>
+void launch_attention<kernel_id("attention_wide")>(const AttentionLaunch& a, Stream stream) {
+  check_attention(a);
+  check(a.code != AttentionCode::Plain && wide_takes(a.spec), "attention_wide takes the heads");
+  if (a.decode.depth > 0 ? a.rows == 0 : a.prefill.count == 0) return;
+  a.type == DType::F16 ? launch_type<Half>(a, stream) : launch_type<Bf16>(a, stream);
+}
+
+}  // namespace skald::cuda
