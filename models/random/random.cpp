@@ -35,8 +35,7 @@ const auto& find_row(const Table& table, std::string_view name, std::string_view
   fail(Exit::Usage, "unknown ", what, " '", name, "'; these are: ", known);
 }
 
-Model make_model(std::string_view shape_name, std::string_view type_name, RandomFill fill) {
-  const RandomShape& shape = find_row(kRandomShapes, shape_name, "shape");
+Model make_model(const RandomShape& shape, std::string_view type_name, RandomFill fill) {
   const RandomType& type = find_row(all_random_types(), type_name, "type");
   return {random_config(shape), random_weights(shape, type, fill), shape.family->build};
 }
@@ -46,12 +45,20 @@ Model make_model(std::string_view shape_name, std::string_view type_name, Random
 std::vector<std::string_view> random_shapes() { return names(kRandomShapes); }
 std::vector<std::string_view> random_types() { return names(all_random_types()); }
 
-Model random_model(std::string_view shape, std::string_view type) {
+const RandomShape& random_shape(std::string_view name) {
+  return find_row(kRandomShapes, name, "shape");
+}
+
+Model random_model(const RandomShape& shape, std::string_view type) {
   return make_model(shape, type, RandomFill::Noise);
 }
 
+Model random_model(std::string_view shape, std::string_view type) {
+  return random_model(random_shape(shape), type);
+}
+
 Model shape_model(std::string_view shape, std::string_view type) {
-  return make_model(shape, type, RandomFill::Nothing);
+  return make_model(random_shape(shape), type, RandomFill::Nothing);
 }
 
 }  // namespace skald

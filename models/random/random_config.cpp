@@ -51,6 +51,17 @@ void set_rope(const RandomShape& shape, ModelConfig& c) {
   }
 }
 
+// Granite 4's multipliers keep their neutral values: the weights are of a size without them.
+void set_spaces(const RandomShape& shape, ModelConfig& c) {
+  c.space.layers =
+      layers_where(shape, [](const LayerParts& parts) { return parts.mixer == Mixer::Space; });
+  c.space.spec = shape.space;
+  c.space.taps = kRandomTaps;
+  c.unrotated.assign(static_cast<size_t>(c.layers), true);
+  if (shape.family == &kNemotronH) c.activation = Activation::SquaredRelu;
+  if (shape.experts.count > 0) c.architecture = shape.family->gguf_types.back();
+}
+
 }  // namespace
 
 ModelConfig random_config(const RandomShape& shape) {
@@ -74,6 +85,7 @@ ModelConfig random_config(const RandomShape& shape) {
         layers_where(shape, [](const LayerParts& parts) { return parts.mixer == Mixer::DeltaNet; }),
         shape.delta, kRandomTaps};
   }
+  if (shape.space.heads > 0) set_spaces(shape, c);
   if (norms_heads(shape)) c.qk_norm = QkNorm::Heads;
   c.attention_bias = biases_qkv(shape);
   if (shape.family == &kNanbeige) {

@@ -9,7 +9,8 @@
 namespace skald {
 
 // A layer is attention, or what stands in its place, and then a feed-forward, experts or both.
-enum class Mixer : uint8_t { Attention, Latent, DeltaNet };
+// Nemotron-H's layers have either the first half or the second one.
+enum class Mixer : uint8_t { None, Attention, Latent, DeltaNet, Space };
 struct LayerParts {
   Mixer mixer = Mixer::Attention;
   bool dense = true;  // has a feed-forward
@@ -25,6 +26,6 @@ bool norms_heads(const RandomShape& shape);
 bool biases_qkv(const RandomShape& shape);
 bool has_gates(const RandomShape& shape);  // its feed-forwards and experts have
 
-inline constexpr int kRandomTaps = 4;  // of the convolution before a delta net
+inline constexpr int kRandomTaps = 4;  // of the convolution before a delta net or a state space
 
 }  // namespace skald

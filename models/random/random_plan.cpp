@@ -48,6 +48,8 @@ class Planner {
     more_ = needs_more_bits(layer, shape_.layers) ? type_.more : type_.most;
     vector("attn_norm.weight", shape_.dim);
     switch (parts.mixer) {
+      case Mixer::None:
+        break;
       case Mixer::Attention:
         plan_attention(heads);
         break;
@@ -57,8 +59,11 @@ class Planner {
       case Mixer::DeltaNet:
         plan_net();
         break;
+      case Mixer::Space:
+        plan_space();
+        break;
     }
-    plan_second_norm();
+    if (parts.mixer != Mixer::None && (parts.dense || parts.experts)) plan_second_norm();
     if (parts.mixer == Mixer::Attention) plan_attention_vectors(heads);
     plan_later_norms();
     if (parts.experts) plan_experts();
@@ -117,6 +122,18 @@ class Planner {
     vector("ssm_a.log", s.value_heads);
     vector("ssm_dt.bias", s.value_heads);
     vector("ssm_norm.weight", s.value_dim);
+    matrix("ssm_out.weight", type_.most, shape_.dim, s.values());
+  }
+
+  void plan_space() {
+    const SpaceSpec& s = shape_.space;
+    matrix("ssm_in.weight", type_.most, s.values() + s.inputs() + s.heads, shape_.dim);
+    matrix("ssm_conv1d.weight", DType::F32, s.inputs(), kRandomTaps);
+    vector("ssm_conv1d.bias", s.inputs());
+    vector("ssm_a.log", s.heads);  // the logarithm, as above
+    vector("ssm_d", s.heads);
+    vector("ssm_dt.bias", s.heads);
+    vector("ssm_norm.weight", s.values());
     matrix("ssm_out.weight", type_.most, shape_.dim, s.values());
   }
 
