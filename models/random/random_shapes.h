@@ -24,6 +24,12 @@ struct RandomShape {
   DeltaSpec delta = {};  // of the layers with a gated delta net, three of four; without heads: none
   FullLayersConfig full = {};
   LatentConfig latent = {};  // then the first layer has no experts
+  // Of the layers with a state space: those that `pattern` says, else all but layers 5, 15, 25, …
+  // Without heads: none.
+  SpaceSpec space = {};
+  // Layers of one half each have a letter each: M is a state space, * attention, - a feed-forward
+  // and E experts.
+  std::string_view pattern = {};
 };
 
 // Qwen3.5 and Qwen3-Next: the published sizes have the same heads but for their numbers.
@@ -99,6 +105,58 @@ inline RandomShape gemma4_shape(const Gemma4Shape& s) {
           .period = 6,
           .experts = s.experts,
           .full = {512, s.full_kv_heads, true}};
+}
+
+struct NemotronHShape {
+  std::string_view name, pattern;
+  int64_t dim, ffn_dim;
+  int kv_heads, space_heads;
+  int64_t context;
+  ExpertsConfig experts = {};
+};
+inline RandomShape nemotron_h_shape(const NemotronHShape& s) {
+  return {.name = s.name,
+          .layers = static_cast<int>(s.pattern.size()),
+          .dim = s.dim,
+          .ffn_dim = s.ffn_dim,
+          .heads = 32,
+          .kv_heads = s.kv_heads,
+          .head_dim = 128,
+          .vocab = 131072,
+          .context = s.context,
+          .tied = false,
+          .rope_base = 1e4,
+          .rope_factor = 1,
+          .family = &kNemotronH,
+          .experts = s.experts,
+          .space = {.heads = s.space_heads, .head_dim = 64, .groups = 8, .state_dim = 128},
+          .pattern = s.pattern};
+}
+
+// Granite 4's hybrid models. The feed-forward that every token passes through counts as a shared
+// expert, as in GGUFs.
+struct GraniteShape {
+  std::string_view name;
+  int64_t dim;
+  int heads, kv_heads, space_heads;
+  ExpertsConfig experts;
+};
+inline RandomShape granite_shape(const GraniteShape& s) {
+  return {.name = s.name,
+          .layers = 40,
+          .dim = s.dim,
+          .ffn_dim = s.experts.shared_dim,
+          .heads = s.heads,
+          .kv_heads = s.kv_heads,
+          .head_dim = 128,
+          .vocab = 100352,
+          .context = 131072,
+          .tied = true,
+          .rope_base = 1e4,
+          .rope_factor = 1,
+          .family = &kGranite,
+          .experts = s.experts,
+          .space = {.heads = s.space_heads, .head_dim = 64, .groups = 1, .state_dim = 128}};
 }
 
 inline const RandomShape kRandomShapes[] = {
@@ -213,6 +271,25 @@ inline const RandomShape kRandomShapes[] = {
                    .normalized = true,
                    .router_scale = 1 / std::sqrt(2816.0f),
                    .expert_scale = true}}),
+    nemotron_h_shape({"nemotron-h-8b", "M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M-", 4096,
+                      21504, 8, 128, 8192}),
+    nemotron_h_shape({"nemotron-3-nano-30b-a3b",
+                      "MEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEMEM*EMEMEMEME",
+                      2688,
+                      1856,
+                      2,
+                      64,
+                      262144,
+                      {.count = 128,
+                       .used = 6,
+                       .ffn_dim = 1856,
+                       .normalized = true,
+                       .shared_dim = 3712,
+                       .choice_bias = true,
+                       .gating = Gating::Sigmoid,
+                       .scale = 2.5f}}),
+    granite_shape({"granite-4.0-h-tiny", 1536, 12, 4, 48, {64, 6, 512, true, {}, 1024}}),
+    granite_shape({"granite-4.0-h-small", 4096, 32, 8, 128, {72, 10, 768, true, {}, 1536}}),
 };
 
 }  // namespace skald

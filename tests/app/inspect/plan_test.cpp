@@ -380,6 +380,22 @@ TEST_CASE("plan --kernels lists kernels by rows, and what launches leave for one
   CHECK(!has(text("sm_75"), "attention_decode"));
 }
 
+TEST_CASE("plan counts a shape's state spaces once, and the cache of its attention by context") {
+  const auto plan = [](const char* context, const char* sequences) {
+    return plan_json({"--shape", "granite-4.0-h-tiny", "--type", "q4_0", "--device", "cpu",
+                      "--vram", "64G", "-c", context, "--sequences", sequences});
+  };
+  const Json one = plan("4096", "1"), longer = plan("8192", "1"), more = plan("4096", "3");
+  // 36 layers of 48 heads of 64 x 128 numbers, and 3 earlier tokens of the convolution, in float32.
+  const int64_t states = 36 * 4 * (48 * 64 * 128 + 3 * (48 * 64 + 2 * 128));
+  CHECK(part(one, "recurrent states") == states);
+  CHECK(part(longer, "recurrent states") == states);
+  CHECK(part(more, "recurrent states") == 3 * states);
+  // 4 layers of 4 heads of 128 keys and values in 16 bits.
+  CHECK(part(one, "cache") == 4 * 2 * 4 * 128 * 2 * 4096);
+  CHECK(part(longer, "cache") == 2 * part(one, "cache"));
+}
+
 TEST_CASE("contradictory flags of plan are refused") {
   const struct {
     std::vector<std::string> arguments;

@@ -1,47 +1,63 @@
 #include "models/random/random.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "engine/cpu/executor.h"
+#include "models/random/random_shapes.h"
 #include "tests/catch.h"
 #include "tests/error_text.h"
 
 namespace skald::test {
 namespace {
 
+void check_logits(const Model& model) {
+  RunOptions options;
+  options.context = 64;
+  const auto executor = cpu::make_executor(model, options);
+  Sequence sequence = executor->new_sequence();
+  const std::vector<int32_t> tokens{1, 100, static_cast<int32_t>(model.config.vocab - 1), 7};
+  const SeqRows step{&sequence, tokens, Want::LastRow};
+  executor->run({&step, 1});
+  double squares = 0;
+  bool finite = true;
+  const auto logits = executor->logits(0);
+  for (const float logit : logits) {
+    finite = finite && std::isfinite(logit);
+    squares += double{logit} * logit;
+  }
+  CHECK(finite);
+  const double size = std::sqrt(squares / static_cast<double>(logits.size()));
+  CHECK(size > 0.01);
+  CHECK(size < 1000);
+}
+
+int64_t parameters_of(const Model& model) {
+  int64_t parameters = 0;
+  for (const Tensor& tensor : model.weights->tensors()) {
+    parameters += tensor.view.rows * tensor.view.cols;
+  }
+  return parameters;
+}
+
+template <class Kind>
+int count_ops(const Program& program) {
+  return static_cast<int>(std::count_if(program.ops.begin(), program.ops.end(), [](const Op& op) {
+    return std::holds_alternative<Kind>(op);
+  }));
+}
+
 TEST_CASE("random weights of every type give finite logits of a reasonable size") {
   for (std::string_view type : random_types()) {
     if (type == "f32") continue;  // would take half a gigabyte
     CAPTURE(type);
-    const Model model = random_model("smollm2-135m", type);
-    RunOptions options;
-    options.context = 64;
-    const auto executor = cpu::make_executor(model, options);
-    Sequence sequence = executor->new_sequence();
-    const std::vector<int32_t> tokens{1, 100, 49151, 7};
-    const SeqRows step{&sequence, tokens, Want::LastRow};
-    executor->run({&step, 1});
-    double squares = 0;
-    bool finite = true;
-    const auto logits = executor->logits(0);
-    for (const float logit : logits) {
-      finite = finite && std::isfinite(logit);
-      squares += double{logit} * logit;
-    }
-    CHECK(finite);
-    const double size = std::sqrt(squares / static_cast<double>(logits.size()));
-    CHECK(size > 0.01);
-    CHECK(size < 1000);
+    check_logits(random_model("smollm2-135m", type));
   }
 }
 
 TEST_CASE("a shape has the parameters of the published model") {
   const Model model = random_model("smollm2-135m", "q8_0");
-  int64_t parameters = 0;
-  for (const Tensor& tensor : model.weights->tensors()) {
-    parameters += tensor.view.rows * tensor.view.cols;
-  }
-  CHECK(parameters == 134515008);
+  CHECK(parameters_of(model) == 134515008);
   CHECK(model.config.layers == 30);
   CHECK(model.config.tied);
 }
@@ -59,11 +75,7 @@ TEST_CASE("shapes of every family have the published number of parameters and bu
   for (const auto& [shape, parameters, windowed] : cases) {
     CAPTURE(shape);
     const Model model = shape_model(shape, "bf16");
-    int64_t counted = 0;
-    for (const Tensor& tensor : model.weights->tensors()) {
-      counted += tensor.view.rows * tensor.view.cols;
-    }
-    CHECK(counted == parameters);
+    CHECK(parameters_of(model) == parameters);
     int attentions_with_a_window = 0;
     const Program program = model.program();
     for (const Op& op : program.ops) {
@@ -82,19 +94,58 @@ TEST_CASE("shapes with delta nets have one attention in four layers, and build a
   for (const auto& [shape, parameters] : cases) {
     CAPTURE(shape);
     const Model model = shape_model(shape, "q4_k_m");
-    double counted = 0;
-    for (const Tensor& tensor : model.weights->tensors()) {
-      counted += static_cast<double>(tensor.view.rows * tensor.view.cols);
-    }
-    CHECK(counted / 1e9 == Approx(parameters).epsilon(0.03));
-    int nets = 0, attentions = 0;
+    CHECK(static_cast<double>(parameters_of(model)) / 1e9 == Approx(parameters).epsilon(0.03));
     const Program program = model.program();
-    for (const Op& op : program.ops) {
-      nets += std::holds_alternative<DeltaNet>(op);
-      attentions += std::holds_alternative<Attention>(op);
-    }
+    const int nets = count_ops<DeltaNet>(program), attentions = count_ops<Attention>(program);
     CHECK(nets == 3 * attentions);
     CHECK(nets + attentions == model.config.layers);
+  }
+}
+
+TEST_CASE("shapes with state spaces have the published layers and number of parameters") {
+  const struct {
+    const char* shape;
+    int64_t parameters;
+    int spaces, attentions, experts;
+  } cases[] = {{"nemotron-h-8b", 8100852736, 24, 4, 0},
+               {"nemotron-3-nano-30b-a3b", 31577940288, 23, 6, 23},
+               {"granite-4.0-h-tiny", 6939037248, 36, 4, 40},
+               {"granite-4.0-h-small", 32207337984, 36, 4, 40}};
+  for (const auto& [shape, parameters, spaces, attentions, experts] : cases) {
+    CAPTURE(shape);
+    const Model model = shape_model(shape, "bf16");
+    CHECK(parameters_of(model) == parameters);
+    const Program program = model.program();
+    CHECK(count_ops<StateSpace>(program) == spaces);
+    CHECK(count_ops<Attention>(program) == attentions);
+    CHECK(count_ops<Experts>(program) == experts);
+    CHECK(count_ops<Rope>(program) == 0);
+  }
+  const ModelConfig granite = shape_model("granite-4.0-h-small", "bf16").config;
+  for (int layer = 0; layer < granite.layers; ++layer) {
+    CHECK(granite.has_space(layer) == (layer != 5 && layer != 15 && layer != 25 && layer != 35));
+  }
+}
+
+TEST_CASE("random weights of every kind of layer with state spaces give finite logits") {
+  for (const char* name : {"nemotron-h-8b", "nemotron-3-nano-30b-a3b", "granite-4.0-h-tiny"}) {
+    CAPTURE(name);
+    RandomShape shape = random_shape(name);
+    shape.layers = 9;  // the first ones, which are of all kinds
+    shape.pattern = shape.pattern.substr(0, 9);
+    shape.dim = shape.ffn_dim = 256;
+    shape.heads = 4;
+    shape.kv_heads = 2;
+    shape.space.heads = 16;
+    shape.vocab = 1000;
+    if (shape.experts.count > 0) {
+      shape.experts.count = 8;
+      shape.experts.ffn_dim = shape.experts.shared_dim = 256;
+    }
+    for (const char* type : {"bf16", "q4_k_m"}) {
+      CAPTURE(type);
+      check_logits(random_model(shape, type));
+    }
   }
 }
 
