@@ -277,8 +277,8 @@ class WideBlock {
       for (int part = 0; part < kParts; ++part) {
         score += scores_[(part * kQueries + own_) * kScoreCols + key];
       }
-      score *= s.scale;
-      score = s.softcap != 0 ? soft_capped(score, s.softcap) : score * kLog2E;
+      score *= s.scale * kLog2E;
+      if (s.softcap != 0) score = soft_capped(score, s.softcap);
       const bool seen = token <= own_position_ && token >= own_start_ && token < run.end;
       mine[i] = seen ? score : -INFINITY;
       higher = fmaxf(higher, mine[i]);
