@@ -7,10 +7,10 @@
 namespace skald {
 namespace {
 
-constexpr double kNewRightShare = 0.1;  // of a new observation in a mean
+constexpr double kNewShare = 0.1;  // of a new observation in a mean
 constexpr double kNewSampleShare = 0.02;
 // A sample whose guesses were often wrong gets no rows, so no new guess could raise its estimate.
-// Therefore each step without guesses moves the estimate back to kFirstRight by this share.
+// Therefore each step without guesses moves the estimate back to kFirstProbability by this share.
 constexpr double kForgotten = 0.01;
 constexpr int kMostFailures = 3;  // of the draft model
 
@@ -46,8 +46,9 @@ void SharedGuessCounts::add(const SharedGuessCounts& other) {
   if (draft_ended_by.empty()) draft_ended_by = other.draft_ended_by;
 }
 
-double& StepGuesses::right_of(GuessedSample& sample, bool drafted) const {
-  return drafted ? sample.draft_right : sample.right[static_cast<size_t>(sample.kind)];
+double& StepGuesses::probability_of(GuessedSample& sample, bool drafted) const {
+  return drafted ? sample.draft_probability
+                 : sample.probabilities[static_cast<size_t>(sample.kind)];
 }
 
 // Estimates in how many further steps the sample may have guesses.
@@ -62,7 +63,7 @@ double StepGuesses::steps_left(const ScheduledSample& sample) const {
 GuessedSample& StepGuesses::guessed(ScheduledSample& sample) const {
   if (!sample.guesses) {
     sample.guesses = std::make_shared<GuessedSample>(plan_.file);
-    sample.guesses->draft_right = draft_right_;
+    sample.guesses->draft_probability = draft_probability_;
   }
   if (plan_.draft && !sample.guesses->draft) sample.guesses->draft = plan_.draft->new_text();
   return *sample.guesses;
@@ -82,7 +83,7 @@ void StepGuesses::offer(StepPicks::Rows& part, const Room& room) {
   const auto list = [&](int count, bool drafted, double seconds) {
     if (count == 0) return;
     offered_.push_back({&part, drafted});
-    offers_.push_back({right_of(guesses, drafted), count, sample.age, drafted, seconds});
+    offers_.push_back({probability_of(guesses, drafted), count, sample.age, drafted, seconds});
   };
   if (plan_.ngram) {
     const Offer repeated = guesses.proposer.offer(text_of(sample), most);
@@ -114,8 +115,8 @@ void StepGuesses::add(std::span<StepPicks::Rows> parts, const Room& room) {
     const int64_t more = sample.sequence.missing_pages(part.count + shares[i]) -
                          sample.sequence.missing_pages(part.count);
     if (shares[i] == 0 || more > pages) {  // guesses preempt no sample
-      move_mean(right_of(guesses, drafted), drafted ? draft_right_ : GuessedSample::kFirstRight,
-                kForgotten);
+      move_mean(probability_of(guesses, drafted),
+                drafted ? draft_probability_ : GuessedSample::kFirstProbability, kForgotten);
       continue;
     }
     pages -= more;
@@ -209,15 +210,15 @@ void StepGuesses::checked(std::span<const StepPicks::Rows> parts, double seconds
     ScheduledSample& sample = *part.sample;
     if (sample.ended && new_tokens(sample) > 0) {
       const auto tokens = static_cast<double>(new_tokens(sample));
-      move_mean(ended_tokens_, tokens, ended_tokens_ == 0 ? 1 : kNewRightShare);
+      move_mean(ended_tokens_, tokens, ended_tokens_ == 0 ? 1 : kNewShare);
     }
     if (part.guesses == 0) continue;
     guessed = true;
     const int64_t right = std::clamp<int64_t>(sample.length() - part.first - 2, 0, part.guesses);
     const bool drafted = sample.guesses->drafted;
     const auto saw = [&](double value) {
-      move_mean(right_of(*sample.guesses, drafted), value, kNewRightShare);
-      if (drafted) move_mean(draft_right_, value, kNewSampleShare);
+      move_mean(probability_of(*sample.guesses, drafted), value, kNewShare);
+      if (drafted) move_mean(draft_probability_, value, kNewSampleShare);
     };
     for (int64_t i = 0; i < right; ++i) saw(1);
     if (right < part.guesses && !sample.ended) saw(0);

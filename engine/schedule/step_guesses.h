@@ -42,17 +42,17 @@ struct SharedGuessCounts : GuessCounts {
 
 // What guesses need to know of a sample.
 struct GuessedSample {
-  static constexpr double kFirstRight = 0.7;  // assumed before any guess was checked
+  static constexpr double kFirstProbability = 0.7;  // assumed before any guess was checked
 
   explicit GuessedSample(std::shared_ptr<const NgramText> file) : proposer(std::move(file)) {
-    right.assign(static_cast<size_t>(proposer.kinds()), kFirstRight);
+    probabilities.assign(static_cast<size_t>(proposer.kinds()), kFirstProbability);
   }
 
   NgramProposer proposer;
-  std::vector<double> right;  // by kind of the proposer: how likely the next guess is right
-  int kind = 0;               // of the proposer's last offer
+  std::vector<double> probabilities;  // that the next guess is right, by kind of the proposer
+  int kind = 0;                       // of the proposer's last offer
   std::unique_ptr<TextsProposer::Text> draft;
-  double draft_right = kFirstRight;
+  double draft_probability = kFirstProbability;
   bool drafted = false;       // the last guesses are the draft model's
   std::vector<int32_t> text;  // the sample's tokens and the guesses behind them
 };
@@ -94,7 +94,7 @@ class StepGuesses {
   void ask_draft();
   void draft_failed(const std::string& reason);
   void take(StepPicks::Rows& part, std::span<const int32_t> guesses, bool drafted);
-  double& right_of(GuessedSample& sample, bool drafted) const;
+  double& probability_of(GuessedSample& sample, bool drafted) const;
 
   GuessPlan plan_;
   int64_t rows_;
@@ -105,7 +105,7 @@ class StepGuesses {
   int failures_ = 0;       // of the draft model
   // Means of all samples: how likely a guess of the draft model is right, and the new tokens of a
   // sample that has ended; 0: none has.
-  double draft_right_ = GuessedSample::kFirstRight, ended_tokens_ = 0;
+  double draft_probability_ = GuessedSample::kFirstProbability, ended_tokens_ = 0;
 
   // Buffers of one step; members only to reuse their memory.
   std::vector<Offered> offered_;

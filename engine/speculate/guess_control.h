@@ -50,10 +50,10 @@ class GuessControl {
 
  private:
   struct Kind {
-    double right;     // how likely the next guess is right
-    StepTime guess;   // to make one
-    int skipped = 0;  // steps without guesses since the last ones
-    int wait;         // so many such steps are followed by a few guesses, to see whether they pay
+    double probability;  // that the next guess is right
+    StepTime guess;      // to make one
+    int skipped = 0;     // steps without guesses since the last ones
+    int wait;  // so many such steps are followed by a few guesses, to see whether they pay
   };
 
   double seconds_of(int rows) const;

@@ -56,14 +56,14 @@ void ShareControl::list(std::span<const Offer> offers, From from) {
   size_t chosen = none;  // of the text's offers
   const auto end_text = [&] {
     if (chosen == none) return;
-    double right = 1;
+    double probability = 1;
     for (int before = 0; before < offers[chosen].most; ++before) {
-      guesses_.push_back({right *= offers[chosen].right, before, chosen});
+      guesses_.push_back({probability *= offers[chosen].probability, before, chosen});
     }
     chosen = none;
   };
   const auto value = [&](const Offer& offer) {
-    return offer.right - (offer.drafted ? kClearly : 0.0);
+    return offer.probability - (offer.drafted ? kClearly : 0.0);
   };
   for (size_t i = 0; i < offers.size(); ++i) {
     const Offer& offer = offers[i];
@@ -73,7 +73,7 @@ void ShareControl::list(std::span<const Offer> offers, From from) {
   }
   end_text();
   std::stable_sort(guesses_.begin(), guesses_.end(),
-                   [](const Guess& a, const Guess& b) { return a.right > b.right; });
+                   [](const Guess& a, const Guess& b) { return a.probability > b.probability; });
 }
 
 // The time that a guess adds to the draft model's. A step of the draft model computes one guess of
@@ -102,7 +102,7 @@ ShareControl::Plan ShareControl::best_plan(const Step& step, From from) {
   for (int64_t count = 1; count <= std::ssize(guesses_) && step.texts + count <= step.rows;
        ++count) {
     const Guess& guess = guesses_[static_cast<size_t>(count - 1)];
-    tokens += guess.right;
+    tokens += guess.probability;
     drafting += draft_seconds(step, guess);
     const int64_t all = step.texts + count;
     if (!has_steps(all)) continue;

@@ -20,8 +20,8 @@ class ShareControl {
       : steps_(static_cast<size_t>(rows) + 1), drafts_(static_cast<size_t>(rows) + 1) {}
 
   struct Offer {
-    double right;  // how likely a guess is right, if the guesses before are
-    int most;      // guesses
+    double probability;  // that a guess is right, if the guesses before it are
+    int most;            // guesses
     // Offers of one text follow one another, and one of them at most is taken. -1: it is the only
     // one of its text.
     int64_t text = -1;
@@ -42,8 +42,8 @@ class ShareControl {
 
  private:
   struct Guess {
-    double right;  // it and the guesses before
-    int before;    // guesses of its text before it
+    double probability;  // that it and the guesses before it are right
+    int before;          // guesses of its text before it
     size_t offer;
   };
   enum class From : uint8_t { All, Free, Drafted };
