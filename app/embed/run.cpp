@@ -157,7 +157,7 @@ class Embedding {
     } else {
       ++job_.counts().done;
       job_.counts().tokens_in += job.tokens;
-      job_.took(std::chrono::duration<double>(Progress::Clock::now() - job.taken).count());
+      job_.add_latency(std::chrono::duration<double>(Progress::Clock::now() - job.taken).count());
     }
   }
 

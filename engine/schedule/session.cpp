@@ -156,7 +156,7 @@ bool Session::check_guesses() {
   size_t right = 0;
   while (right < guesses.size() && picked[right].token == guesses[right]) ++right;
   guesser_->checked(static_cast<int>(right));
-  guesser_->took(step_rows);
+  guesser_->step_ended(step_rows);
   show(before, rows + static_cast<int64_t>(right));
   sequence_.truncate(size + static_cast<int64_t>(right));
   appended_ = 0;
@@ -188,7 +188,7 @@ Picked Session::next(TokenFilter* filter, bool last) {
                      : executor_->pick_and_run({&request, 1}, {&sequence, 1});
   early_step_ = picks.step;
   tokens_.push_back(picks.picked.front().token);
-  if (guesses) guesser_->took(1);
+  if (guesses) guesser_->step_ended(1);
   return std::move(picks.picked.front());
 }
 

@@ -144,8 +144,8 @@ void StepGuesses::ask_draft() {
     return;
   }
   counts_.draft_seconds += clock_() - begin;
-  for (const TextsProposer::Took& step : plan_.draft->took()) {
-    control_.draft_took(step.texts, step.seconds);
+  for (const TextsProposer::DraftStep& step : plan_.draft->last_steps()) {
+    control_.add_draft_step(step.texts, step.seconds);
   }
   bool made = false;
   for (size_t i = 0; i < asked_.size(); ++i) {
@@ -230,7 +230,7 @@ void StepGuesses::checked(std::span<const StepPicks::Rows> parts, double seconds
     sample.sequence.truncate(std::min(sample.sequence.length(), sample.length() - 1));
   }
   counts_.steps += guessed;
-  if (measured_) control_.took(rows, seconds);
+  if (measured_) control_.add_step(rows, seconds);
 }
 
 void StepGuesses::preempted(ScheduledSample& sample) {

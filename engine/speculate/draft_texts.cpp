@@ -276,7 +276,7 @@ bool DraftTexts::next_guesses(std::vector<Growing>& growing) {
 }
 
 void DraftTexts::guess(std::span<Asked> asked) {
-  took_.clear();
+  last_steps_.clear();
   std::vector<Growing> growing = with_room(asked);
   try {
     double begin = clock_();
@@ -286,7 +286,7 @@ void DraftTexts::guess(std::span<Asked> asked) {
       if (!started) compute_pending(growing);
       started = next_guesses(growing);
       const double now = clock_();
-      took_.push_back({texts, now - std::exchange(begin, now)});
+      last_steps_.push_back({texts, now - std::exchange(begin, now)});
     }
   } catch (...) {
     for (Asked& one : asked) one.guesses.clear();

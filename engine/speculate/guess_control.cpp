@@ -76,7 +76,7 @@ void GuessControl::made(int kind, int guesses, double seconds) {
   if (guesses > 0) kinds_[static_cast<size_t>(kind)].guess.add(seconds / guesses, kNewGuessShare);
 }
 
-void GuessControl::took(int rows, double seconds) {
+void GuessControl::add_step(int rows, double seconds) {
   if (rows < 1 || rows >= static_cast<int>(steps_.size())) return;
   steps_[static_cast<size_t>(rows)].add(seconds, kNewShare);
 }

@@ -42,7 +42,7 @@ class GuessControl {
   // Guesses of this kind were made, which took so long.
   void made(int kind, int guesses, double seconds);
   // A step of so many rows took so long. Steps with guesses have a row more than guesses.
-  void took(int rows, double seconds);
+  void add_step(int rows, double seconds);
   // Of `guesses` guesses of this kind, the first `right` ones were right.
   void checked(int kind, int guesses, int right);
   const GuessCounts& counts() const { return counts_; }

@@ -2,8 +2,8 @@
 // measures what guesses and steps take. Tells the time itself, so its calls follow a session's
 // steps:
 //
-//   guess() → a step that checks the guesses → checked(right), took(rows)
-//   a step without guesses                   → took(1)
+//   guess() → a step that checks the guesses → checked(right), step_ended(rows)
+//   a step without guesses                   → step_ended(1)
 //   anything else that takes time            → pause()
 #pragma once
 
@@ -41,9 +41,9 @@ class Guesser {
   std::optional<Features> features() const;
   void computed(std::span<const int32_t> tokens, int64_t first, std::span<const float> features);
 
-  void checked(int right);  // of the last guesses, the first `right` ones were right
-  void took(int rows);      // a step with so many rows has ended, and checked() was called
-  void pause();             // the next step does not follow the last one at once
+  void checked(int right);    // of the last guesses, the first `right` ones were right
+  void step_ended(int rows);  // a step with so many rows has ended, and checked() was called
+  void pause();               // the next step does not follow the last one at once
   // The last guesses could not be made or checked. After three such calls there are no more
   // guesses.
   void failed(std::string reason);

@@ -229,7 +229,7 @@ void HeadTexts::compute_guesses(std::span<const Growing> growing) {
 }
 
 void HeadTexts::guess(std::span<Asked> asked) {
-  took_.clear();
+  last_steps_.clear();
   double start = clock_();
   std::vector<Growing> growing = begin(asked);
   std::vector<std::pair<Text*, int64_t>> known;
@@ -243,7 +243,7 @@ void HeadTexts::guess(std::span<Asked> asked) {
       const int64_t texts = std::ssize(growing);
       pick(growing);
       const double now = clock_();
-      took_.push_back({texts, now - std::exchange(start, now)});
+      last_steps_.push_back({texts, now - std::exchange(start, now)});
       if (growing.empty()) break;
       compute_guesses(growing);
       for (size_t i = 0; i < growing.size(); ++i) growing[i].last_row = static_cast<int64_t>(i);

@@ -166,8 +166,10 @@ void ShareControl::made(bool drafted) {
   tries.skipped = 0;
 }
 
-void ShareControl::took(int64_t rows, double seconds) { add_time(steps_, rows, seconds); }
+void ShareControl::add_step(int64_t rows, double seconds) { add_time(steps_, rows, seconds); }
 
-void ShareControl::draft_took(int64_t texts, double seconds) { add_time(drafts_, texts, seconds); }
+void ShareControl::add_draft_step(int64_t texts, double seconds) {
+  add_time(drafts_, texts, seconds);
+}
 
 }  // namespace skald

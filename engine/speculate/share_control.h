@@ -36,9 +36,9 @@ class ShareControl {
   void made(bool drafted);
 
   // A step of so many rows took so long.
-  void took(int64_t rows, double seconds);
+  void add_step(int64_t rows, double seconds);
   // A step of the draft model, with one guess of each of so many texts, took so long.
-  void draft_took(int64_t texts, double seconds);
+  void add_draft_step(int64_t texts, double seconds);
 
  private:
   struct Guess {

@@ -59,15 +59,15 @@ class TextsProposer {
   // Error; there are no guesses then.
   virtual void guess(std::span<Asked> asked) = 0;
 
-  // How long the steps of the last guess() took, and how many texts each had.
-  struct Took {
+  // The steps of the last guess(): how many texts each had, and how long it took.
+  struct DraftStep {
     int64_t texts;
     double seconds;
   };
-  std::span<const Took> took() const { return took_; }
+  std::span<const DraftStep> last_steps() const { return last_steps_; }
 
  protected:
-  std::vector<Took> took_;
+  std::vector<DraftStep> last_steps_;
 };
 
 }  // namespace skald

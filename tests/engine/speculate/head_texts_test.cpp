@@ -98,9 +98,9 @@ TEST_CASE("a head guesses for several texts together what it does for each alone
       together.catch_up(asked);
       together.guess(asked);
       for (size_t i = 0; i < 3; ++i) CHECK(asked[i].guesses == expected[i]);
-      CHECK(together.took().size() == 5);
-      CHECK(together.took().front().texts == 3);
-      CHECK(together.took().back().texts == 1);
+      CHECK(together.last_steps().size() == 5);
+      CHECK(together.last_steps().front().texts == 3);
+      CHECK(together.last_steps().back().texts == 1);
     }
   }
 }

@@ -33,7 +33,7 @@ std::vector<int> learned(ShareControl& control, const Offers& offers, int64_t te
   for (int i = 0; i < 300; ++i) {
     shares = shared(control, offers, texts);
     const int64_t rows = rows_of(shares, texts);
-    control.took(rows, fixed + static_cast<double>(rows));
+    control.add_step(rows, fixed + static_cast<double>(rows));
   }
   return shares;
 }
@@ -43,7 +43,7 @@ TEST_CASE("there are no guesses before the time of steps without guesses is know
   const Offers offers = {{0.9, 7}};
   for (int i = 0; i < StepTime::kFirstSteps; ++i) {
     CHECK(shared(control, offers, 1) == std::vector<int>{0});
-    control.took(1, 1);
+    control.add_step(1, 1);
   }
   CHECK(shared(control, offers, 1)[0] > 0);
 }
@@ -89,7 +89,7 @@ TEST_CASE("steps have no more rows than they may, and few numbers of rows where 
     CHECK(rows <= 100);
     CHECK((rows == 40 || rows % 4 == 0));
     CHECK((rows <= 64 || rows % 16 == 0));
-    control.took(rows, 1);
+    control.add_step(rows, 1);
   }
   CHECK(rows_of(shared(control, offers, 40, 100), 40) == 96);
   CHECK(rows_of(shared(control, offers, 40, 40), 40) == 40);
@@ -104,7 +104,7 @@ TEST_CASE(
   for (int i = 0; i < 1000; ++i) {
     const int64_t rows = rows_of(shared(control, offers, 32), 32);
     with += rows > 32;
-    control.took(rows, static_cast<double>(rows));
+    control.add_step(rows, static_cast<double>(rows));
   }
   CHECK(with > 0);
   CHECK(with <= 8);
@@ -112,11 +112,11 @@ TEST_CASE(
 
 TEST_CASE("seconds between known numbers of rows are known") {
   ShareControl control(256);
-  for (int i = 0; i < 4; ++i) control.took(8, 1), control.took(16, 100);
+  for (int i = 0; i < 4; ++i) control.add_step(8, 1), control.add_step(16, 100);
   // Each row more than 8 is taken to cost 99 / 8.
   CHECK(rows_of(shared(control, Offers(8, {0.99, 1}), 8), 8) == 8);
   ShareControl cheap(256);
-  for (int i = 0; i < 4; ++i) cheap.took(8, 1), cheap.took(16, 1.1);
+  for (int i = 0; i < 4; ++i) cheap.add_step(8, 1), cheap.add_step(16, 1.1);
   CHECK(rows_of(shared(cheap, Offers(8, {0.99, 1}), 8), 8) == 16);
 }
 
@@ -129,10 +129,10 @@ std::vector<int> learned_with_draft(ShareControl& control, const Offers& offers,
     for (int depth = 0; depth < 7; ++depth) {
       int64_t drafted = 0;
       for (size_t j = 0; j < offers.size(); ++j) drafted += offers[j].drafted && shares[j] > depth;
-      if (drafted > 0) control.draft_took(drafted, draft);
+      if (drafted > 0) control.add_draft_step(drafted, draft);
     }
     const int64_t rows = rows_of(shares, texts);
-    control.took(rows, 100 + static_cast<double>(rows));
+    control.add_step(rows, 100 + static_cast<double>(rows));
   }
   return shares;
 }
@@ -167,7 +167,7 @@ TEST_CASE("a text takes the better of two offers, and those without cost where t
 TEST_CASE("a try is made in each step until its guesses could be made") {
   ShareControl control(256);
   const Offers offers = {{0.1, 7, 1, true}};
-  for (int i = 0; i < 4; ++i) control.took(1, 1), control.took(2, 2);
+  for (int i = 0; i < 4; ++i) control.add_step(1, 1), control.add_step(2, 2);
   int tried = 0;
   for (int i = 0; i < 60; ++i) tried += control.share(offers, 1, 256)[0] > 0;
   CHECK(tried == 60 - 48);
