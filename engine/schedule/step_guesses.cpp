@@ -82,8 +82,8 @@ void StepGuesses::offer(StepPicks::Rows& part, const Room& room) {
   GuessedSample& guesses = guessed(sample);
   const auto list = [&](int count, bool drafted, double seconds) {
     if (count == 0) return;
-    offered_.push_back({&part, drafted});
-    offers_.push_back({probability_of(guesses, drafted), count, sample.age, drafted, seconds});
+    part_sources_.push_back({&part, drafted});
+    sources_.push_back({probability_of(guesses, drafted), count, sample.age, drafted, seconds});
   };
   if (plan_.ngram) {
     const Offer repeated = guesses.proposer.offer(text_of(sample), most);
@@ -99,17 +99,17 @@ void StepGuesses::offer(StepPicks::Rows& part, const Room& room) {
 void StepGuesses::add(std::span<StepPicks::Rows> parts, const Room& room) {
   measured_ = std::all_of(parts.begin(), parts.end(), is_one_row);
   if (!measured_) return;
-  offered_.clear();
-  offers_.clear();
+  part_sources_.clear();
+  sources_.clear();
   for (StepPicks::Rows& part : parts) offer(part, room);
-  const auto shares = control_.share(offers_, std::ssize(parts), std::min(room.rows, rows_));
+  const auto shares = control_.share(sources_, std::ssize(parts), std::min(room.rows, rows_));
   int64_t pages = room.pages;
   bool repeats = false;
   drafting_.clear();
   asked_.clear();
-  for (size_t i = 0; i < offered_.size(); ++i) {
-    StepPicks::Rows& part = *offered_[i].part;
-    const bool drafted = offered_[i].drafted;
+  for (size_t i = 0; i < part_sources_.size(); ++i) {
+    StepPicks::Rows& part = *part_sources_[i].part;
+    const bool drafted = part_sources_[i].drafted;
     ScheduledSample& sample = *part.sample;
     GuessedSample& guesses = *sample.guesses;
     const int64_t more = sample.sequence.missing_pages(part.count + shares[i]) -

@@ -82,8 +82,8 @@ class StepGuesses {
   const SharedGuessCounts& counts() const { return counts_; }
 
  private:
-  // An offer of guesses for one part of the step.
-  struct Offered {
+  // The part of the step whose text an entry of sources_ belongs to.
+  struct PartSource {
     StepPicks::Rows* part;
     bool drafted;
   };
@@ -108,8 +108,8 @@ class StepGuesses {
   double draft_probability_ = GuessedSample::kFirstProbability, ended_tokens_ = 0;
 
   // Buffers of one step; members only to reuse their memory.
-  std::vector<Offered> offered_;
-  std::vector<ShareControl::Offer> offers_;
+  std::vector<PartSource> part_sources_;
+  std::vector<ShareControl::Source> sources_;
   std::vector<StepPicks::Rows*> drafting_;
   std::vector<TextsProposer::Asked> asked_;
   std::vector<TextsProposer::Shown> shown_;

@@ -27,15 +27,15 @@ GuessControl::GuessControl(int kinds, int most)
       kinds_(static_cast<size_t>(kinds), Kind{kFirstProbability, {}, 0, kLeastWait}),
       steps_(static_cast<size_t>(most) + 2) {}
 
-// The time of the nearest smaller number of rows that is believed, plus the cost of the further
-// rows. The time of one row is always used, since no number is smaller.
+// Estimates the time of a step: the time of the nearest number of rows, at most `rows`, that is
+// believed, plus the cost of the further rows. The time of one row is used even if it is not.
 double GuessControl::seconds_of(int rows) const {
   int known = rows;
   while (known > 1 && !steps_[static_cast<size_t>(known)].believed()) --known;
   return steps_[static_cast<size_t>(known)].seconds * (1 + kRowCost * (rows - known));
 }
 
-// Tokens per second over those without guesses.
+// Returns the tokens per second with so many guesses, divided by those without guesses.
 double GuessControl::gain(int kind, int guesses) const {
   const Kind& k = kinds_[static_cast<size_t>(kind)];
   double tokens = 1, all = 1;
