@@ -70,7 +70,7 @@ struct GemvPart {
 // Fields for gemv_q_sm90.
 struct GemvQPart {
   // The next kernel starts only after a warp of each block has its share of the first activations.
-  bool late_start = false;
+  bool next_starts_late = false;
   // Two consecutive launches may share an integer, zero before and after: `signal` of the first is
   // `wait` of the second. Each block of the first adds one when it has issued the loads of all its
   // weights. Until most blocks have done so, the second keeps most of its ring empty: the first
@@ -99,7 +99,7 @@ struct RouterPart {
   ExpertsSpec spec;
   // [kMostRouted], each kNotSent before the product. A later product of experts beside one another,
   // which also has this address but no `weight`, sets them to kNotSent again.
-  uint32_t* sent = nullptr;
+  uint32_t* logits = nullptr;
   int32_t* chosen = nullptr;  // [used], written for later launches, in the order of their numbers
   float* weights = nullptr;   // [used], written
 };

@@ -63,7 +63,7 @@ ExpertSizes expert_sizes(const FusedProgram& fused, const SizeOptions& options) 
     const std::vector<ExpertStack> stacks = fused.stacks(*experts);
     const int64_t dim = stacks.back().outs, ffn_dim = stacks.back().ins;
     grow(sizes.logits, rows * experts->spec.count * 4);
-    grow(sizes.sent, kMostRouted * 4);
+    grow(sizes.router_logits, kMostRouted * 4);
     grow(sizes.choices, places * 4);
     grow(sizes.begins, (int64_t{experts->spec.count} + 2) * 4);
     grow(sizes.slots, int64_t{experts->spec.count} * 4);

@@ -147,11 +147,11 @@ struct ExpertsLaunch : ExpertsShape {
   unsigned* tickets;
   // For gemv_q_experts_sm90. signal, wait: as in GemvQPart. route: not null if the product of gate
   // and up also chooses the experts. It then reads route->x and does what launch_route() would,
-  // except for route->out. sent: as in RouterPart, for gate and up with `route`, and for the
-  // product of down that follows.
+  // except for route->out. router_logits: RouterPart::logits, for gate and up with `route`, and for
+  // the product of down that follows.
   unsigned *signal, *wait;
   const RouteLaunch* route;
-  uint32_t* sent;
+  uint32_t* router_logits;
 };
 template <KernelId>
 void launch_experts(const ExpertsLaunch& launch, Stream stream);
