@@ -36,7 +36,7 @@ class LineFields {
 
  private:
   const Json& object_;
-  std::set<std::string, std::less<>> known_;
+  std::set<std::string, std::less<>> known_names_;
 };
 
 // The names of fields without effect in any line. Any thread may add names.

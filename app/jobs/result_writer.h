@@ -66,10 +66,10 @@ class ResultWriter {
   const ResultWriterOptions options_;
   OutputFile output_;
   EarlierResults earlier_;
-  std::vector<EarlierResults::Place> written_;  // by this run, if it goes on with a file
-  std::map<int64_t, std::string> held_;         // by turn; "": no line to write
-  int64_t held_bytes_ = 0;
-  int64_t turn_ = 0;  // the next turn to be written in order
+  std::vector<EarlierResults::Place> written_;    // by this run, if it goes on with a file
+  std::map<int64_t, std::string> waiting_lines_;  // by turn; "": no line to write
+  int64_t waiting_bytes_ = 0;
+  int64_t next_turn_ = 0;  // the next turn to be written in order
 };
 
 }  // namespace skald

@@ -125,7 +125,7 @@ class Expander {
   std::map<std::vector<CondId>, uint32_t> any_numbers_;
   std::deque<std::vector<Literal>> conds_;
   std::map<std::vector<Literal>, CondId> cond_numbers_;
-  std::deque<Json> made_;
+  std::deque<Json> made_schemas_;
   std::unordered_map<Literal, std::unique_ptr<Union>> literals_;
   std::unordered_map<CondId, std::unique_ptr<Union>> expanded_;
   std::set<Literal> open_literals_;

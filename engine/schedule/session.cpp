@@ -98,15 +98,15 @@ void Session::guess(std::unique_ptr<Guesser> guesser) { guesser_ = std::move(gue
 
 // Keeps a recurrent state for wrong guesses. False: it cannot be kept.
 bool Session::keep_state() {
-  if (kept_ != sequence_.length()) forget_state();
+  if (kept_length_ != sequence_.length()) forget_state();
   const Sequence::Kept kept = sequence_.checkpoint();
-  if (kept == Sequence::Kept::Now) kept_ = sequence_.length();
+  if (kept == Sequence::Kept::Now) kept_length_ = sequence_.length();
   return kept != Sequence::Kept::No;
 }
 
 void Session::forget_state() {
-  if (kept_ >= 0) sequence_.forget(kept_);
-  kept_ = -1;
+  if (kept_length_ >= 0) sequence_.forget(kept_length_);
+  kept_length_ = -1;
 }
 
 // The tokens of guesses that nobody has asked for are not a part of the session.

@@ -106,7 +106,7 @@ void StepGuesses::add(std::span<StepPicks::Rows> parts, const Room& room) {
   int64_t pages = room.pages;
   bool repeats = false;
   drafting_.clear();
-  asked_.clear();
+  requests_.clear();
   for (size_t i = 0; i < part_sources_.size(); ++i) {
     StepPicks::Rows& part = *part_sources_[i].part;
     const bool drafted = part_sources_[i].drafted;
@@ -122,22 +122,22 @@ void StepGuesses::add(std::span<StepPicks::Rows> parts, const Room& room) {
     pages -= more;
     if (drafted) {
       drafting_.push_back(&part);
-      asked_.push_back({guesses.draft.get(), text_of(sample), shares[i]});
+      requests_.push_back({guesses.draft.get(), text_of(sample), shares[i]});
     } else {
       take(part, guesses.proposer.guess(text_of(sample), shares[i]), false);
       repeats = true;
     }
   }
   if (repeats) control_.made(false);
-  if (!asked_.empty()) ask_draft();
+  if (!requests_.empty()) ask_draft();
 }
 
-// The draft model's guesses for the samples of asked_.
+// Lets the draft model guess for the samples of requests_.
 void StepGuesses::ask_draft() {
   const double begin = clock_();
   try {
-    plan_.draft->catch_up(asked_);
-    plan_.draft->guess(asked_);
+    plan_.draft->catch_up(requests_);
+    plan_.draft->guess(requests_);
   } catch (const Error& error) {
     counts_.draft_seconds += clock_() - begin;
     draft_failed(error.what());
@@ -148,9 +148,9 @@ void StepGuesses::ask_draft() {
     control_.add_draft_step(step.texts, step.seconds);
   }
   bool made = false;
-  for (size_t i = 0; i < asked_.size(); ++i) {
-    if (asked_[i].guesses.empty()) continue;
-    take(*drafting_[i], asked_[i].guesses, true);
+  for (size_t i = 0; i < requests_.size(); ++i) {
+    if (requests_[i].guesses.empty()) continue;
+    take(*drafting_[i], requests_[i].guesses, true);
     made = true;
   }
   if (made) control_.made(true);
@@ -181,7 +181,7 @@ void StepGuesses::show(std::span<const StepPicks::Rows> parts, Executor& executo
   try {
     const std::span<const float> all = executor.features(*plan_.draft->features(), 0, rows);
     const auto cols = all.size() / static_cast<size_t>(rows);
-    shown_.clear();
+    computed_rows_.clear();
     size_t at = 0;
     for (const StepPicks::Rows& part : parts) {
       const auto features = all.subspan(at * cols, static_cast<size_t>(part.count) * cols);
@@ -192,10 +192,10 @@ void StepGuesses::show(std::span<const StepPicks::Rows> parts, Executor& executo
       // Rows of wrong guesses are none of the text's.
       const int64_t right = std::min(part.count, sample.length() - 1 - part.first);
       if (right <= 0) continue;
-      shown_.push_back({guessed(sample).draft.get(), sample.tokens, part.first,
-                        features.first(static_cast<size_t>(right) * cols)});
+      computed_rows_.push_back({guessed(sample).draft.get(), sample.tokens, part.first,
+                                features.first(static_cast<size_t>(right) * cols)});
     }
-    plan_.draft->computed(shown_);
+    plan_.draft->computed(computed_rows_);
   } catch (const Error& error) {  // no memory for the rows; the texts need none of them
     draft_failed(error.what());
   }

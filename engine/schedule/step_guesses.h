@@ -111,8 +111,8 @@ class StepGuesses {
   std::vector<PartSource> part_sources_;
   std::vector<ShareControl::Source> sources_;
   std::vector<StepPicks::Rows*> drafting_;
-  std::vector<TextsProposer::Asked> asked_;
-  std::vector<TextsProposer::Shown> shown_;
+  std::vector<TextsProposer::Request> requests_;
+  std::vector<TextsProposer::ComputedRows> computed_rows_;
 };
 
 }  // namespace skald

@@ -84,8 +84,8 @@ class PairRoute {
  public:
   __device__ explicit PairRoute(const MailLinks& mail)
       : mail_(mail),
-        sent_(mail.sent + MailLayout::kBlocks + blockIdx.x),
-        letter_(*sent_ + 1),
+        last_letter_(mail.sent + MailLayout::kBlocks + blockIdx.x),
+        letter_(*last_letter_ + 1),
         pair_(int64_t{blockIdx.x} * MailLayout::kFewThreads + threadIdx.x) {}
 
   __device__ int64_t pair() const { return pair_; }  // the thread's, of all blocks'
@@ -101,7 +101,7 @@ class PairRoute {
   // For all threads of the block, also those that have sent nothing.
   __device__ void end() const {
     __syncthreads();
-    if (threadIdx.x == 0) *sent_ = letter_;
+    if (threadIdx.x == 0) *last_letter_ = letter_;
   }
 
  private:
@@ -111,7 +111,7 @@ class PairRoute {
   }
 
   const MailLinks& mail_;
-  uint32_t* sent_;
+  uint32_t* last_letter_;  // the number of the last letter that the block has sent
   uint32_t letter_;
   int64_t pair_;
 };
