@@ -29,7 +29,7 @@ class ResultWriter {
   // but results.
   explicit ResultWriter(const ResultWriterOptions& options);
 
-  // Whether an earlier run has finished the request. If so, the turn has ended.
+  // True if an earlier run has finished the request. Then the turn has ended.
   bool done_before(int64_t turn, std::string_view id, std::string_view request_hash);
 
   // Writes the result, a JSON object, with a checksum behind its last field: at once, or in order
@@ -39,7 +39,7 @@ class ResultWriter {
   // The request gets no result.
   void pass(int64_t turn);
 
-  // Whether so many results wait for their turn that this one should not be begun yet.
+  // True if so many results wait for earlier ones that this request should not be started yet.
   bool too_far_ahead(int64_t turn) const;
   int64_t held_bytes() const;
 

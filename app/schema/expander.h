@@ -42,7 +42,7 @@ class Expander {
   std::optional<std::vector<CondId>> choices(CondId cond);
   std::string path(CondId cond) const;
 
-  // Whether texts and names belong to a form; names are the keys of members.
+  // True if a text or a name belongs to a form. Names are the keys of members.
   bool holds(const StringForm& form, const std::string& text);
   bool holds(const NumberForm& form, const NumberBound& value) const;
   bool is_name(CondId cond, const std::string& name);

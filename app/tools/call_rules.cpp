@@ -88,7 +88,7 @@ class CallRules {
     return rules.sequence({other_text(), rules.maybe(called)});
   }
 
-  // Where the prompt has begun to think, the thinking must end; else it may come.
+  // If the prompt has begun the thinking, the thinking must end; otherwise it may come.
   NodeId thinking() {
     Rules& rules = result_.rules;
     std::optional<ThinkingTags> tags = open_tags(options_.prompt_end);

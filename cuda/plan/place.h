@@ -1,5 +1,5 @@
-// Where the matrices of a model lie if the GPU's memory is too small for all of them. Weights that
-// stay lie in the GPU's memory. All others lie in page-locked memory of the host:
+// Chooses where the matrices of a model lie if the GPU's memory is too small for all of them.
+// Weights that stay lie in the GPU's memory. All others lie in page-locked memory of the host:
 //   - Streamed: each step copies the matrices of an op to a slot in the GPU's memory, while the ops
 //     before it compute. The slots of ops that follow one another lie side by side; later ops use
 //     the same memory again.

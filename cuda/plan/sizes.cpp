@@ -101,7 +101,7 @@ int64_t pieces_of_products(const FusedProgram& fused) {
   return count;
 }
 
-// Whether the layer's keys serve as values, so that the cache has no others.
+// True if the layer's keys serve as values, so that the cache has no values.
 bool keys_serve(const FusedProgram& fused, int64_t layer) {
   return std::any_of(fused.ops.begin(), fused.ops.end(), [layer](const FusedOp& op) {
     const auto* attention = std::get_if<FusedAttention>(&op.op);

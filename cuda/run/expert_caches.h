@@ -19,7 +19,7 @@ class ExpertCaches {
   ExpertCaches(const FusedProgram& fused, const Placement& placement, const LoadedModel& loaded,
                Stream stream);
 
-  // Whether a layer's cache has slots. Without any, it still says which chosen experts are read on
+  // True if a layer's cache has slots. Without any, it still says which chosen experts are read on
   // the host and which the CPU computes.
   bool has(size_t op) const { return placement_.ops[op].cached > 0; }
   CacheState state(size_t op) const;
@@ -28,7 +28,7 @@ class ExpertCaches {
     const CachedStack found = stacks_of(op)[stack];
     return has(op) ? found.cache : found.all;
   }
-  // Without `moves` and `blocks`.
+  // Fills all fields but `moves` and `blocks`.
   MoveExpertsLaunch moves(size_t op) const;
   ExpertUse use() const;  // waits for the GPU
 

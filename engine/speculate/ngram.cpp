@@ -18,7 +18,7 @@ uint64_t hash_of(std::span<const int32_t> tokens) {
   return hash;
 }
 
-// Whether `tokens` have `last` before `end`.
+// True if `last` stands in `tokens` right before `end`.
 bool ends_with(std::span<const int32_t> tokens, size_t end, std::span<const int32_t> last) {
   const auto there = tokens.subspan(end - last.size(), last.size());
   return std::equal(last.begin(), last.end(), there.begin());
@@ -63,7 +63,7 @@ void NgramProposer::learn(std::span<const int32_t> tokens) {
   learned_ = tokens.size();
 }
 
-// Where the last tokens of the text ended in it before; 0: nowhere.
+// Returns where the last tokens of the text ended earlier in it; 0: nowhere.
 size_t NgramProposer::find(size_t length, std::span<const int32_t> tokens) const {
   if (tokens.size() <= kNgramLengths[length]) return 0;
   const auto last = tokens.last(kNgramLengths[length]);

@@ -98,8 +98,8 @@ struct Picks {
   int64_t step = 0;            // the number of the step that was begun; 0: none
 };
 
-// Where a GPU found the experts that its steps of few rows chose, if it has a cache of experts.
-// Each expert counts once a step and layer.
+// Counts where a GPU found the experts that its steps of few rows chose, if it has a cache of
+// experts. Each expert counts once a step and layer.
 struct ExpertUse {
   int64_t found = 0;   // in the cache
   int64_t copied = 0;  // on the host, and copied to the cache

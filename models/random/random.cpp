@@ -86,7 +86,7 @@ const std::vector<Mix>& all_mixes() {
     std::vector<Mix> all;
     all.reserve(all_dtypes().size() + 1);
     for (const DTypeInfo& format : all_dtypes()) all.push_back(mix_of(format));
-    // As gpt-oss is published.
+    // The types in which gpt-oss is published.
     all.push_back({"mxfp4_bf16", DType::BF16, DType::BF16, DType::BF16, DType::MXFP4});
     return all;
   }();
