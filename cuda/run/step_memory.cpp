@@ -41,7 +41,7 @@ StepMemory::StepMemory(const Sizes& sizes, Stream stream)
       delta_factors(sizes.delta_factors, kActivations),
       logits_part(sizes.logits_part, "logits") {
   // A tile may have more rows than the step. Products multiply those rows as well, so the workspace
-  // and the carried rows must hold numbers.
+  // and the carried rows must not hold NaN.
   for (const DeviceMemory* memory : {&products.tickets, &products.carried, &products.workspace,
                                      &attention.tickets, &experts.tickets}) {
     if (memory->bytes() == 0) continue;

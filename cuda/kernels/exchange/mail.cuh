@@ -98,7 +98,7 @@ class PairRoute {
   __device__ float2 receive(int rank) const {
     return receive_pair(place(mail_.rank, rank), letter_, mail_);
   }
-  // For all threads of the block, also those that have sent nothing.
+  // All threads of the block call it, also threads that have sent nothing.
   __device__ void end() const {
     __syncthreads();
     if (threadIdx.x == 0) *last_letter_ = letter_;
