@@ -137,7 +137,7 @@ struct BiasEntry {
   DType type;
   BufferName out;
   float scale;
-  bool bias, activates;  // at least one
+  bool bias, activates;  // at least one is true
 };
 struct PostNormEntry {
   bool copy;  // also writes the residual stream in the activations' type

@@ -12,7 +12,7 @@ int choose(const GuessControl& control, int kind, int available) {
   return control.choose({&offer, 1}).count;
 }
 
-// Steps without guesses, which take 1, until their time is believed.
+// Adds steps without guesses, each of 1 second, until their time is believed.
 void know_plain_steps(GuessControl& control) {
   for (int i = 0; i < 4; ++i) control.add_step(1, 1);
 }
@@ -22,8 +22,8 @@ void skip(GuessControl& control, int kind, int steps = 1) {
   for (int step = 0; step < steps; ++step) control.skipped({&offer, 1});
 }
 
-// Steps take 1 and `each` for every row more; of each guess that is computed, `right` of 100 are
-// right, and each takes `each_guess` to make. Returns the mean number of guesses a step in the end.
+// A step takes 1 second, and `each` for every row more. `right` of 100 guesses are right, and a
+// guess takes `each_guess` to make. Returns the mean number of guesses a step in the end.
 double guesses_in_the_end(GuessControl& control, double each, int right, double each_guess = 0) {
   int steps = 0, guesses = 0, at = 0;
   for (int step = 0; step < 2000; ++step) {
