@@ -23,7 +23,7 @@ constexpr size_t kMostFree = 12;     // members whose order is free
 struct SchemaCompiler::Others {
   NodeId key;
   CondId cond;
-  uint64_t some;  // a bit for each of ObjectForm::some whose names these are
+  uint64_t some;  // bit s is set if these names count for ObjectForm::some[s]
 };
 
 class ObjectGraph {

@@ -60,7 +60,7 @@ struct Placement {
   int64_t caches = 0;            // bytes of the experts' caches: all slots, then all states
   int64_t host = 0;              // bytes of weights in the host's memory
   int64_t streamed_bytes = 0;    // the part of `host` that is copied, or mapped
-  int64_t row_bytes = 0;         // what one row reads of that, if it chooses experts at random
+  int64_t row_bytes = 0;  // the part of streamed_bytes that one row reads, with random experts
 
   int64_t host_by_rule = 0, device_by_rule = 0;  // MemoryPlan
   HostMemoryKind kind = HostMemoryKind::Auto;

@@ -31,8 +31,8 @@ class RankExecutor : public Executor {
   virtual bool can_run_ahead(std::span<const PickRequest>, std::span<Sequence* const>) {
     return false;
   }
-  // Picks, and computes the next step with the picked tokens. `next` has one row of each sequence,
-  // whose tokens count for nothing.
+  // Picks, and computes the next step with the picked tokens. `next` has one row of each sequence;
+  // its tokens are ignored.
   virtual Picks run_ahead(std::span<const PickRequest> requests, Step next,
                           const Extension& extension);
 };
