@@ -48,7 +48,7 @@ class Embedding {
   }
 
  private:
-  // So that as many texts wait as may be computed at a time.
+  // Reads lines until as many texts wait as may be computed at a time.
   void take_lines() {
     while (!ended_ && scheduler_.waiting() < scheduler_.limits().sequences &&
            !job_.writer().too_far_ahead(job_.input().lines())) {
