@@ -339,7 +339,7 @@ class CudaExecutor final : public RankExecutor {
     computed_logits_ = rows;
   }
 
-  void compute(Step step) {  // that was admitted
+  void compute(Step step) {  // the admitted step
     const int rows = static_cast<int>(rows_.count());
     computed_logits_ = 0;
     const bool several = !rows_.one_row_each;

@@ -34,7 +34,7 @@ struct Routing : RoutingShape {
   int32_t* row_of;      // [rows * used], of each place
   int32_t* begins;      // [count + 1], an expert's first place
   PlacedTile* tiles;    // written by place_rows
-  int32_t* tile_count;  // how many these are
+  int32_t* tile_count;  // the number of tiles
 };
 
 inline constexpr int kMostExperts = 1024;  // of a layer
