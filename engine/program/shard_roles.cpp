@@ -225,7 +225,7 @@ class Cutter {
         ops_[r]);
   }
 
-  // Every op that reads a buffer of which the rank has a part knows that.
+  // True if every op that reads a buffer of which the rank has only a part expects a part.
   bool all_readers_are_cut() const {
     for (const size_t i : changed_) {
       if (roles_[i].kind == Kind::Columns) continue;
