@@ -54,7 +54,7 @@ HttpFailure::Kind kind_of(CURLcode code) {
   }
 }
 
-// "huggingface.co" of "https://huggingface.co/api".
+// Returns the host's name: "huggingface.co" of "https://huggingface.co/api".
 std::string host_name(const std::string& url) {
   const std::string host = host_of(url);
   const size_t start = host.find("://");

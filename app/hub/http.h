@@ -83,7 +83,7 @@ class HttpConnection {
   std::function<bool()> stop_;
 };
 
-// "https://host:port" of an address, in small letters.
+// Returns "https://host:port" of an address, in small letters.
 std::string host_of(std::string_view url);
 
 std::string percent_encoded(std::string_view text, bool keep_slashes);

@@ -50,7 +50,7 @@ class UnknownFields {
   std::set<std::string> names_;
 };
 
-// "field 'x': expected a number, found \"y\""
+// Throws an error such as "field 'x': expected a number, found \"y\"".
 [[noreturn]] void fail_field(std::string_view name, std::string_view expected, const Json& found);
 
 }  // namespace skald
