@@ -218,7 +218,7 @@ HttpConnection::~HttpConnection() {
   curl_multi_cleanup(handle_->multi);
 }
 
-// `reply` has what earlier hops gave.
+// Makes one request, without redirects. `reply` has the headers of earlier redirects.
 HttpReply HttpConnection::get_once(const HttpRequest& request, const Body& body, HttpReply reply) {
   CURL* curl = handle_->curl;
   curl_easy_reset(curl);  // keeps connections that are open

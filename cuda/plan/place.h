@@ -45,7 +45,7 @@ struct OpPlace {
   Home home = Home::Device;
   int64_t bytes = 0;      // of the matrices
   int64_t slot = 0;       // Streamed: where they begin in the slots' memory
-  int64_t row_bytes = 0;  // what one row reads of them: of experts the chosen ones
+  int64_t row_bytes = 0;  // the bytes that one row reads: of experts only the chosen ones
   int cached = 0;         // Streamed experts: slots of their cache
   int64_t cache = 0;      // where the slots begin in the caches' memory
   std::optional<WeightPlace> rule = {};

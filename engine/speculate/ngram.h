@@ -38,11 +38,12 @@ class NgramText {
 
 class NgramProposer final : public Proposer {
  public:
-  // file: is searched too, after what the text itself has for as many tokens; nullptr: none.
+  // file: a text that is searched too; nullptr: none. For each number of last tokens, the text
+  // itself is searched first.
   explicit NgramProposer(std::shared_ptr<const NgramText> file = nullptr)
       : file_(std::move(file)) {}
 
-  // One for each length in the text itself, and one for each in the file.
+  // There is a kind for each length in the text itself, and one for each length in the file.
   int kinds() const override { return static_cast<int>(kNgramLengths.size() * (file_ ? 2 : 1)); }
   Offer offer(const GuessedText& text, int most) override;
   std::vector<int32_t> guess(const GuessedText& text, int count) override;
