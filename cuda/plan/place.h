@@ -97,11 +97,11 @@ void place_slots(Placement& placement);
 // When a step may begin the copies of some streamed ops, which it runs in this order. Steps follow
 // one another, so the first copies of a step begin in the step before it.
 struct CopyTime {
-  size_t op;     // whose matrices are copied
+  size_t op;     // the op whose matrices are copied
   size_t after;  // the op that must have computed before, because it reads the same slot
   bool ahead;    // `after` belongs to the step before
 };
-// In the order in which the copies begin.
+// Returns the copies in the order in which they begin.
 std::vector<CopyTime> copy_times(const Placement& placement, const std::vector<size_t>& ops);
 
 }  // namespace skald::cuda

@@ -21,9 +21,9 @@ namespace skald {
 
 // Which guesses a scheduler makes.
 struct GuessPlan {
-  int most = 0;                                     // of a sample and step; 0: none
-  bool ngram = true;                                // from what a text repeats
-  std::shared_ptr<const NgramText> file = nullptr;  // that is searched too, with `ngram`
+  int most = 0;       // the most guesses of a sample in a step; 0: none
+  bool ngram = true;  // guesses from what a text repeats
+  std::shared_ptr<const NgramText> file = nullptr;  // with `ngram`: a text that is searched too
   // A draft model or a head; outlives the scheduler and its samples. nullptr: none.
   TextsProposer* draft = nullptr;
 };

@@ -91,8 +91,8 @@ Offer NgramProposer::offer(const GuessedText& text, int most) {
   return {};
 }
 
-// What follows in the text may reach into the guesses themselves: a text that repeats itself goes
-// on so.
+// Copies the tokens after the earlier place. If they reach the text's end, the guesses themselves
+// go on: a text that repeats itself continues so.
 std::vector<int32_t> NgramProposer::guess(const GuessedText& text, int count) {
   if (in_file_) {
     const auto guesses = file_->tokens().subspan(found_, static_cast<size_t>(count));

@@ -201,7 +201,7 @@ class Executor {
   // Memory of the host that is ready to be written. It may outlive the executor. Throws
   // Error(Exit::Memory).
   virtual std::shared_ptr<std::byte> host_memory(int64_t bytes);
-  // One page or state.
+  // The same for one page or one state.
   void read_page(int32_t page, std::span<std::byte> bytes);
   void write_page(int32_t page, std::span<const std::byte> bytes);
   void read_state(int32_t slot, std::span<std::byte> bytes);
