@@ -83,8 +83,9 @@ std::vector<ThinkingPart> ThinkingSplitter::feed(std::string_view piece) {
 
 std::vector<ThinkingPart> ThinkingSplitter::flush() {
   std::vector<ThinkingPart> parts;
-  if (!pending_text_.empty())
+  if (!pending_text_.empty()) {
     parts.push_back({state_ == State::Thinking, std::move(pending_text_)});
+  }
   pending_text_.clear();
   return parts;
 }

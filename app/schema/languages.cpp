@@ -26,8 +26,9 @@ std::optional<uint32_t> Languages::of_format(const std::string& format) {
   if (!pattern) return std::nullopt;
   const auto [found, fresh] =
       numbers_.try_emplace("f" + format, static_cast<uint32_t>(languages_.size()));
-  if (fresh)
+  if (fresh) {
     languages_.push_back({grammar::parse_regex(*pattern, format, RegexMatch::Whole), format});
+  }
   return found->second;
 }
 

@@ -129,8 +129,8 @@ __device__ inline void send_logits(const LinearLaunch& a, RouterSums& sums) {
 
 // Resets the logits for the next step. A warp calls it when no block reads them any more.
 __device__ inline void clear_logits(const RouterPart& r) {
-  for (int i = static_cast<int>(threadIdx.x) % 32; i < r.spec.count; i += 32)
-    r.logits[i] = kNotSent;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  for (int i = lane; i < r.spec.count; i += 32) r.logits[i] = kNotSent;
 }
 
 // Waits for all logits, chooses, and calls fn with the choice. A warp calls it. Routers of up to
