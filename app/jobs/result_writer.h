@@ -43,8 +43,8 @@ class ResultWriter {
   bool too_far_ahead(int64_t turn) const;
   int64_t held_bytes() const;
 
-  // After the last turn. Removes outdated results from the file, and sorts results that several
-  // runs wrote.
+  // Call it after the last turn. Removes outdated results from the file, and sorts results that
+  // several runs wrote.
   void finish();
 
   // Call it if the run ends early. Results that wait for their turn are written out of order; the
