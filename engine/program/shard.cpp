@@ -55,7 +55,7 @@ class ShardBuilder {
   }
   ActId act(ActId id) { return act(id, whole_.act(id).cols); }
 
-  // ---- Weights: the same one is made once ----
+  // ---- Weights: equal parts are made once ----
 
   struct Part {
     enum class Of : uint8_t { All, Rows, Cols, Zeros } of = Of::All;
