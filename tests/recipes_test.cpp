@@ -35,7 +35,8 @@ Names matches(const std::string& text, const std::string& pattern) {
   return found;
 }
 
-// Without comments and without underscores, so that Q4_K is found in UnpackQ4K and q4_k_scale too.
+// Returns the code without comments and underscores, so that Q4_K is found in UnpackQ4K and
+// q4_k_scale too.
 std::string code_of(const fs::path& file) {
   std::string code;
   bool comment = false;

@@ -30,16 +30,16 @@ std::shared_ptr<grammar::Masks> BatchConstraints::masks(const std::string& key,
                                                         const std::function<SchemaRules()>& make) {
   constexpr size_t kMostKnown = 64, kMostVocabularies = 4;
   const std::lock_guard lock(mutex_);
-  const auto found = std::find_if(known_.begin(), known_.end(),
+  const auto found = std::find_if(masks_.begin(), masks_.end(),
                                   [&](const auto& entry) { return entry.first == key; });
-  if (found != known_.end()) {
-    known_.splice(known_.begin(), known_, found);
-    return known_.front().second;
+  if (found != masks_.end()) {
+    masks_.splice(masks_.begin(), masks_, found);
+    return masks_.front().second;
   }
   const SchemaRules rules = make();
   // Each is said once, however many lines have the schema.
   for (const std::string& note : rules.notes) {
-    if (said_.size() < kMostKnown && said_.insert(note).second) {
+    if (printed_notes_.size() < kMostKnown && printed_notes_.insert(note).second) {
       std::fprintf(stderr, "skald: %s\n", note.c_str());
     }
   }
@@ -54,9 +54,9 @@ std::shared_ptr<grammar::Masks> BatchConstraints::masks(const std::string& key,
         {{named.begin(), named.end()}, constraint_vocabulary(tokenizer_, stop_ids_, named)});
     if (vocabularies_.size() > kMostVocabularies) vocabularies_.pop_back();
   }
-  known_.emplace_front(key, constraint_masks(rules.rules, vocabularies_.front().vocabulary));
-  if (known_.size() > kMostKnown) known_.pop_back();
-  return known_.front().second;
+  masks_.emplace_front(key, constraint_masks(rules.rules, vocabularies_.front().vocabulary));
+  if (masks_.size() > kMostKnown) masks_.pop_back();
+  return masks_.front().second;
 }
 
 }  // namespace skald

@@ -48,8 +48,8 @@ class BatchConstraints {
   };
   std::list<Named> vocabularies_;
   // The last used ones first.
-  std::list<std::pair<std::string, std::shared_ptr<grammar::Masks>>> known_;
-  std::set<std::string> said_;  // notes on schemas
+  std::list<std::pair<std::string, std::shared_ptr<grammar::Masks>>> masks_;
+  std::set<std::string> printed_notes_;  // notes on schemas
 };
 
 }  // namespace skald

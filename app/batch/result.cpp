@@ -105,7 +105,7 @@ Json completion_logprobs(const BatchPrompt& prompt, const SampleText& text, bool
   return lists.take();
 }
 
-// As OpenAI's API for chats writes them: a list of objects.
+// Writes log-probabilities as OpenAI's API for chats does: a list of objects.
 Json chat_logprobs(const SampleText& text, const Tokenizer* tokenizer) {
   Json content = Json::array();
   for (const Picked& picked : text.picks()) {
@@ -120,8 +120,8 @@ Json chat_logprobs(const SampleText& text, const Tokenizer* tokenizer) {
   return {{"content", std::move(content)}, {"refusal", nullptr}};
 }
 
-// As vLLM writes them: null for the first token, then objects of token ids, in which the prompt's
-// token comes first. The rank of a token that is not among the best is not known.
+// Writes them as vLLM does: null for the first token, then objects of token ids, in which the
+// prompt's token comes first. The rank of a token that is not among the best is not known.
 Json prompt_logprobs(const BatchPrompt& prompt, const Tokenizer* tokenizer) {
   Json list = Json::array({nullptr});
   for (const Picked& picked : prompt.scores) {
@@ -172,7 +172,8 @@ Json text_json(const BatchPrompt& prompt, const SampleText& text, bool echo,
   return echo ? prompt.text + text.text() : text.text();
 }
 
-// As OpenAI's API writes them. The id of a call is unique in the output, and the same in every run.
+// Writes tool calls as OpenAI's API does. The id of a call is unique in the output, and the same in
+// every run.
 Json calls_json(const BatchPrompt& prompt, const SampleText& text, size_t choice) {
   Json list = Json::array();
   for (const ToolCall& call : text.calls()) {

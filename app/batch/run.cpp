@@ -110,7 +110,7 @@ void BatchFinisher::finish(const BatchJob& job) {
     run_.job.fail(job.line, *job.problem);
   } else {
     ++run_.job.counts().done;
-    run_.job.took(
+    run_.job.add_latency(
         std::chrono::duration<double>(std::chrono::steady_clock::now() - job.taken).count());
   }
   run_.job.counts().tokens_in += job.prompt_tokens();

@@ -23,7 +23,7 @@ struct SampleTextOptions {
   const std::vector<std::string>* stops = nullptr;
   const std::vector<int32_t>* stop_ids = nullptr;
   bool channels = false, tags = false;  // AnswerTextOptions
-  // The answer may have calls of `tools` in this syntax; nullptr: it is not read for them.
+  // The answer may have calls of `tools` in this syntax; nullptr: calls are not read.
   const ToolSyntax* syntax = nullptr;
   const Tools* tools = nullptr;
   std::span<const int32_t> prompt = {};
@@ -34,11 +34,11 @@ class SampleText {
  public:
   explicit SampleText(const SampleTextOptions& options);
 
-  // False: the text has a stop string, and later tokens do not count.
+  // Adds a token. False: the text has a stop string, and later tokens do not count.
   bool feed(Picked picked);
   void end(Ending ending);
 
-  // "" and none without a tokenizer.
+  // Empty without a tokenizer.
   std::string text() const;
   std::string reasoning() const;
   std::span<const ToolCall> calls() const;

@@ -25,12 +25,13 @@ class BatchTools {
   std::string conversation(const BatchRequest& request) const;
 
   const ToolSyntax& syntax() const { return syntax_; }
-  // Calls stand in the answers' text.
+  // True if calls stand in the answers' text.
   bool reads_calls() const;
 
-  // The answer has a grammar that has calls in it.
+  // True if the answer must follow a grammar that has calls in it.
   bool constrains(const BatchRequest& request) const;
-  // That grammar, and a name for it. prompt_end(): the tag of thinking at the prompt's end, or "".
+  // rules() makes that grammar, grammar_key() a name for it. prompt_end(): the tag of thinking at
+  // the prompt's end, or "".
   std::string prompt_end(std::span<const int32_t> prompt) const;
   std::string grammar_key(const BatchRequest& request, const std::string& prompt_end) const;
   SchemaRules rules(const BatchRequest& request, const std::string& prompt_end) const;

@@ -45,7 +45,7 @@ ContextFull context_full(const std::string& name) {
   return name == "stop" ? ContextFull::Stop : ContextFull::Ask;
 }
 
-// "template from tokenizer_config.json", "the built-in chatml template"
+// Names the template: "template from tokenizer_config.json", "the built-in chatml template".
 std::string template_text(const std::string& source) {
   if (source.starts_with(kBuiltInSource)) {
     return concat("the built-in ", source.substr(kBuiltInSource.size()), " template");

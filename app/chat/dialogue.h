@@ -36,8 +36,8 @@ struct DialogueModel {  // the references outlive the dialogue
 // The context that the next token needs: prompt, answer so far, and the token.
 struct Room {
   int64_t needed = 0, context = 0;
-  int drop = 0;              // turns to drop, the oldest first, if `needed` is too much
-  int64_t needed_after = 0;  // without these turns
+  int drop = 0;              // the turns to drop, the oldest first, if `needed` is too much
+  int64_t needed_after = 0;  // the context that is needed without these turns
 
   bool fits() const { return needed_after <= context; }
 };
@@ -66,18 +66,18 @@ class Dialogue {
   int turns() const;                // the number of the user's messages
   bool awaits_answer() const;       // the last message is the user's
 
-  // These two throw Error, and change nothing, where the template refuses the messages.
+  // If the template refuses the messages, set_system() and say() throw Error and change nothing.
   void set_system(std::string text);  // "": no system message
-  void say(std::string text);         // !awaits_answer()
+  void say(std::string text);         // only if !awaits_answer()
   bool undo();                        // drops the last turn; false: there is none
   bool take_back_answer();            // drops the last answer; false: there is none
   void clear();                       // drops all but the system message
   void replace(std::vector<Message> messages);
 
-  // Answers the last message. The text so far becomes the answer even if it is interrupted or
-  // `part` throws; without a single token the dialogue still awaits its answer. A full context ends
-  // the answer with FinishReason::Context, unless drop_turns makes room. Throws Error(Exit::Failed)
-  // where the last message alone is too long.
+  // Answers the last message. If the answer is interrupted, or `part` throws, the text so far
+  // becomes the answer; without a single token, the message still awaits its answer. A full context
+  // ends the answer with FinishReason::Context, unless drop_turns makes room. Throws
+  // Error(Exit::Failed) if the last message alone is too long.
   Answer answer(const AnswerOptions& options);
 
   std::string prompt() const;  // as the template writes it

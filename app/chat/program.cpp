@@ -143,7 +143,7 @@ void ChatProgram::answer() {
   const bool begun = !dialogue().awaits_answer();
   if (begun) {
     screen().end_answer();
-    last_ = answer;
+    last_answer_ = answer;
     ++answers_;
     tokens_ += answer.generated.tokens;
   }
@@ -195,13 +195,13 @@ void ChatProgram::save() {
 }
 
 std::string ChatProgram::stats() const {
-  if (!last_) return "no answer yet";
-  const Generated& generated = last_->generated;
+  if (!last_answer_) return "no answer yet";
+  const Generated& generated = last_answer_->generated;
   char text[256];
-  std::snprintf(text, sizeof text,
-                "prompt of %s, %lld of them from the cache; first token after %.3f s; %s",
-                counted(last_->prompt, "token").c_str(), static_cast<long long>(last_->reused),
-                generated.prompt_seconds(), counted(generated.tokens, "new token").c_str());
+  std::snprintf(
+      text, sizeof text, "prompt of %s, %lld of them from the cache; first token after %.3f s; %s",
+      counted(last_answer_->prompt, "token").c_str(), static_cast<long long>(last_answer_->reused),
+      generated.prompt_seconds(), counted(generated.tokens, "new token").c_str());
   std::string line = text;
   if (generated.tokens > 1) {
     std::snprintf(text, sizeof text, ", %.1f tokens/s", generated.tokens_per_second());

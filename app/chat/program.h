@@ -71,7 +71,7 @@ class ChatProgram {
 
   ChatParts parts_;
   std::string attached_;
-  std::optional<Answer> last_;
+  std::optional<Answer> last_answer_;
   int64_t answers_ = 0, tokens_ = 0;  // in the whole run
   bool guesses_ended_ = false;        // the user has been notified
   bool done_ = false;

@@ -38,7 +38,7 @@ Said run_shell(const std::string& command) {
   return said;
 }
 
-// Whether the folder can be written, or made below the first folder above it that is there.
+// True if the folder can be written, or created in the nearest existing folder above it.
 bool can_make(fs::path folder) {
   std::error_code error;
   while (!fs::exists(fs::symlink_status(folder, error)) && folder.has_relative_path()) {
@@ -54,7 +54,7 @@ bool is_own(const fs::path& folder) {
          status.st_uid == geteuid() && (status.st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
-// As scripts/folders.sh chooses.
+// Chooses the same folder as scripts/folders.sh.
 fs::path cache_folder(const Environment& environment, const fs::path& spare) {
   const std::string named = environment("XDG_CACHE_HOME").value_or("");
   const std::string folder = named.empty() ? environment("HOME").value_or("") + "/.cache" : named;

@@ -8,7 +8,7 @@
 
 namespace skald {
 
-// Where the scripts install a toolkit if the user's cache cannot be written: /var/tmp/skald-UID.
+// The folder for a toolkit if the user's cache cannot be written: /var/tmp/skald-UID.
 // Another user may have made it.
 std::filesystem::path spare_cache();
 

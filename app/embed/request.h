@@ -25,7 +25,7 @@ struct EmbedRequest {
   bool return_documents = false;
 };
 
-// Whether a body is such a request. url: that of OpenAI's form, or "".
+// True if a body is such a request. url: the line's `url` in OpenAI's form, or "".
 bool is_embed_request(const Json& body, std::string_view url);
 
 // Adds the names of fields without effect to `unknown`. Throws LineError.

@@ -48,7 +48,7 @@ class Embedding {
   }
 
  private:
-  // So that as many texts wait as may be computed at a time.
+  // Reads lines until as many texts wait as may be computed at a time.
   void take_lines() {
     while (!ended_ && scheduler_.waiting() < scheduler_.limits().sequences &&
            !job_.writer().too_far_ahead(job_.input().lines())) {
@@ -157,7 +157,7 @@ class Embedding {
     } else {
       ++job_.counts().done;
       job_.counts().tokens_in += job.tokens;
-      job_.took(std::chrono::duration<double>(Progress::Clock::now() - job.taken).count());
+      job_.add_latency(std::chrono::duration<double>(Progress::Clock::now() - job.taken).count());
     }
   }
 

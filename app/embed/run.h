@@ -18,8 +18,8 @@ struct EmbedOptions {
   EmbedChoice choice;
   std::string model;  // the model's name if the line names none
   int64_t dim = 0, vocab = 0, context = 0;
-  int64_t dimensions = 0;  // of lines that do not say; 0: all
-  bool truncate = false;   // drops the end of texts that are too long; else an error
+  int64_t dimensions = 0;  // numbers of a vector, if the line does not say; 0: all
+  bool truncate = false;   // texts that are too long lose their end; false: they are errors
   bool text = false;       // a line is a text, not JSON
   bool plain = false;
   bool rows_alike = false;  // every result is vectors of one length, in base64: for a .npy

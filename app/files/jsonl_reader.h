@@ -26,7 +26,7 @@ struct LineRange {
   int64_t first = 1, last = INT64_MAX;
 };
 
-// "10:20", "10:", ":20"
+// Parses "10:20", "10:" or ":20".
 LineRange parse_line_range(const std::string& text, const std::string& flag);
 
 struct JsonlLimits {

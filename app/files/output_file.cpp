@@ -25,14 +25,14 @@ namespace {
 // Copies lines of a file, in any order. It is fast if each line follows the one before.
 class LineCopier {
  public:
-  explicit LineCopier(const OutputFile& from) : from_(from) {}
+  explicit LineCopier(const OutputFile& from) : output_(from) {}
 
   void copy(int64_t offset, AtomicFile& to) {
     constexpr int64_t kWindowBytes = 1 << 16;
     for (bool ended = false; !ended;) {
       if (offset < start_ || offset >= start_ + static_cast<int64_t>(window_.size())) {
         start_ = offset;
-        window_ = from_.read(offset, kWindowBytes);
+        window_ = output_.read(offset, kWindowBytes);
       }
       std::string_view part = std::string_view(window_).substr(offset - start_);
       const size_t newline = part.find('\n');
@@ -44,7 +44,7 @@ class LineCopier {
   }
 
  private:
-  const OutputFile& from_;
+  const OutputFile& output_;
   std::string window_;
   int64_t start_ = 0;
 };

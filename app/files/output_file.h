@@ -48,7 +48,7 @@ class OutputFile {
   // Brings what was written to the disk.
   void sync();
 
-  // Only for regular files.
+  // bytes(), read() and truncate() are for regular files alone.
   bool is_file() const { return file_; }
   int64_t bytes() const { return bytes_; }
   std::string read(int64_t offset, int64_t most) const;  // fewer bytes at the end

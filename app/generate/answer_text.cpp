@@ -52,7 +52,7 @@ std::vector<AnswerPart> AnswerText::feed(int32_t token) {
   flush_text();
   if (stopped()) return take_parts();
   put_tagged(tokenizer_.piece(token));
-  if (tag == ThinkingTag::End) kept_.clear();
+  if (tag == ThinkingTag::End) tagged_text_.clear();
   return take_parts();
 }
 
@@ -94,7 +94,7 @@ void AnswerText::flush_text() {
 void AnswerText::put(std::string text) {
   if (text.empty()) return;
   if (tags_) {
-    kept_ += text;
+    tagged_text_ += text;
     put_tagged(text);
   } else {
     put_part(channels_ ? channels_->kind() : AnswerPart::Kind::Answer, std::move(text));
@@ -156,7 +156,7 @@ std::string AnswerText::reasoning() const {
 }
 
 std::string AnswerText::kept() const {
-  if (tags_) return kept_;
+  if (tags_) return tagged_text_;
   std::string text = content();
   for (const ToolCall& call : calls_) append_message(text, call.text(), true);
   return text;

@@ -89,7 +89,7 @@ class AnswerText {
   std::vector<int32_t> shown_;
   std::vector<AnswerPart> parts_;           // not returned yet
   std::string thinking_, preamble_, text_;  // text_: the answer
-  std::string kept_;                        // with tags
+  std::string tagged_text_;                 // thinking and answer as they were written, with tags
   std::string arguments_;                   // of the tool call in progress
   std::vector<ToolCall> calls_;
   bool begins_ = false;     // the next part is the first one of its message

@@ -10,7 +10,8 @@ namespace {
 
 constexpr std::string_view kSpace = " \t\r\n";
 
-// "functions.weather" in "commentary to=functions.weather json"; "" without a recipient.
+// Returns the recipient of a message: in "commentary to=functions.weather json", it is
+// "functions.weather".
 std::string_view recipient(std::string_view header) {
   constexpr std::string_view kMark = "to=";
   for (size_t at = header.find(kMark); at != std::string_view::npos;

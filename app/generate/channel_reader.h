@@ -14,12 +14,12 @@ namespace skald {
 
 class ChannelReader {
  public:
-  // True if the tokenizer has channels, and the prompt is one of messages. The answer to a prompt
-  // in another template has no channels.
+  // True if the tokenizer has channels, and the prompt consists of messages as gpt-oss' template
+  // writes them. The answer to a prompt of another template has no channels.
   static bool fits(const Tokenizer& tokenizer, std::span<const int32_t> prompt);
 
-  // fits(). Begins where the prompt ends, usually in the answer's first header. Borrows the
-  // tokenizer.
+  // Requires fits(). Begins where the prompt ends, usually in the answer's first header. Borrows
+  // the tokenizer.
   ChannelReader(const Tokenizer& tokenizer, std::span<const int32_t> prompt);
 
   // True if the token would be text of the message in progress. Any other token begins or continues

@@ -163,7 +163,7 @@ void Constraint::find_forced() {
   forced_done_ = 0;
   if (!forces_) return;
   std::string text = matcher_.forced_text(kMostForced);
-  // Without the begin of a character that is not forced as a whole.
+  // Leaves out the first bytes of a character that is not forced as a whole.
   size_t at = 0;
   for (char32_t c = 0; at < text.size() && grammar::decode_utf8(text, at, c);) {
   }

@@ -30,8 +30,8 @@ struct LoadedDraft {
 
 Json draft_json(const LoadedDraft& draft);
 
-// Whether a model runs well enough in the memory that a draft model leaves: all of its weights that
-// lay on the device still do, and it has at least half of the context.
+// True if the model runs well enough in the memory that a draft model leaves: all of its weights
+// that lay on the device still do, and it has at least half of the context.
 bool leaves_enough(const MemoryPlan& alone, const MemoryPlan& beside);
 
 // Bytes that a plan takes of its device. Mapped pages are dropped and read again.
@@ -71,7 +71,7 @@ class DraftModel {
   // How it runs beside a model with these options. All of it stays on its device: where it had to
   // wait for weights, it would not pay.
   RunOptions options(const RunOptions& of_model, int64_t context) const;
-  // Where it runs, beside a model on `device`.
+  // The draft model's device, if the model runs on `device`.
   Device device(const Device& device, const RunOptions& of_model) const;
 
   // For DraftTexts: from the text's tokenizer, which outlives the translations, to its own.

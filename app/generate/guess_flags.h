@@ -20,11 +20,11 @@ struct GuessFlags {
   bool check = false;        // write the text again without guesses, and compare
 
   bool by_ngram() const { return by == "ngram" || by == "auto" || (by.empty() && !text.empty()); }
-  // A draft model that is given guesses, unless --spec says otherwise.
+  // True if the draft model (-md) guesses: --spec names it, or is not given.
   bool by_draft() const {
     return !draft.empty() && (by.empty() || by == "draft" || by == "eagle" || by == "auto");
   }
-  // The layer of the model's own files that predicts tokens.
+  // True if the layer in the model's own files guesses (MTP).
   bool by_mtp() const { return by == "mtp" || (by == "auto" && draft.empty()); }
 };
 

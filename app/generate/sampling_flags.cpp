@@ -12,7 +12,7 @@
 namespace skald {
 namespace {
 
-// "15043-1", "15043+2.5", "15043-inf"
+// Parses "15043-1", "15043+2.5" or "15043-inf".
 std::pair<int32_t, float> parse_bias(const std::string& text) {
   const size_t sign = text.find_first_of("+-");
   int32_t id = -1;

@@ -68,22 +68,22 @@ std::string StopText::feed(std::string_view piece) {
     if (found()) break;
   }
   const size_t safe = text_.size() - (found() ? stops_[found_].size() : prefixes_[at_].length);
-  std::string out = text_.substr(held_, safe - held_);
-  held_ = safe;
-  if (held_ > text_.size() / 2) {  // rarely, so that each byte moves about once
-    text_.erase(0, held_);
-    held_ = 0;
+  std::string out = text_.substr(returned_bytes_, safe - returned_bytes_);
+  returned_bytes_ = safe;
+  if (returned_bytes_ > text_.size() / 2) {  // rarely, so that each byte moves about once
+    text_.erase(0, returned_bytes_);
+    returned_bytes_ = 0;
   }
   return out;
 }
 
 std::string StopText::flush() {
-  return found() ? "" : text_.substr(std::exchange(held_, text_.size()));
+  return found() ? "" : text_.substr(std::exchange(returned_bytes_, text_.size()));
 }
 
 void StopText::restart() {
   text_.clear();
-  held_ = at_ = 0;
+  returned_bytes_ = at_ = 0;
 }
 
 }  // namespace skald

@@ -45,7 +45,7 @@ class StopText {
   std::unordered_map<size_t, size_t> children_;  // (prefix, byte) to prefix
   size_t at_ = 0;                                // the longest prefix that the text ends with
   std::string text_;                             // the last part of the text
-  size_t held_ = 0;                              // text_ from here on was not returned yet
+  size_t returned_bytes_ = 0;                    // text_ from here on was not returned yet
   size_t found_ = kNone;
 };
 

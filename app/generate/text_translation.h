@@ -18,7 +18,8 @@
 
 namespace skald {
 
-// True if each token that both vocabularies have has the same bytes in both. One may be longer.
+// True if each token that both vocabularies have has the same bytes in both. One vocabulary may be
+// larger.
 bool same_tokens(const Tokenizer& a, const Tokenizer& b);
 
 class TextTranslation final : public Translation {

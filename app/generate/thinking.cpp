@@ -41,13 +41,13 @@ ThinkingSplitter::ThinkingSplitter(std::string_view prompt) {
 bool ThinkingSplitter::step(std::vector<ThinkingPart>& parts) {
   const auto put = [&](size_t length) {
     if (length == 0) return;
-    parts.push_back({state_ == State::Thinking, held_.substr(0, length)});
-    held_.erase(0, length);
+    parts.push_back({state_ == State::Thinking, pending_text_.substr(0, length)});
+    pending_text_.erase(0, length);
   };
   if (state_ == State::Begin) {
-    const size_t first = held_.find_first_not_of(kThinkingSpace);
+    const size_t first = pending_text_.find_first_not_of(kThinkingSpace);
     if (first == std::string::npos) return false;
-    const std::string_view text = std::string_view(held_).substr(first);
+    const std::string_view text = std::string_view(pending_text_).substr(first);
     bool may_begin = false;
     for (const ThinkingTags& tags : kTags) {
       may_begin |= tags.begin.starts_with(text.substr(0, tags.begin.size()));
@@ -61,20 +61,20 @@ bool ThinkingSplitter::step(std::vector<ThinkingPart>& parts) {
     state_ = State::Answer;
   }
   if (state_ == State::Thinking) {
-    const size_t end = held_.find(end_tag_);
+    const size_t end = pending_text_.find(end_tag_);
     if (end == std::string::npos) {
-      put(held_.size() - begun(held_, end_tag_));
+      put(pending_text_.size() - begun(pending_text_, end_tag_));
       return false;
     }
     put(end + end_tag_.size());
     state_ = State::Answer;
   }
-  put(held_.size());
+  put(pending_text_.size());
   return false;
 }
 
 std::vector<ThinkingPart> ThinkingSplitter::feed(std::string_view piece) {
-  held_ += piece;
+  pending_text_ += piece;
   std::vector<ThinkingPart> parts;
   while (step(parts)) {
   }
@@ -83,8 +83,10 @@ std::vector<ThinkingPart> ThinkingSplitter::feed(std::string_view piece) {
 
 std::vector<ThinkingPart> ThinkingSplitter::flush() {
   std::vector<ThinkingPart> parts;
-  if (!held_.empty()) parts.push_back({state_ == State::Thinking, std::move(held_)});
-  held_.clear();
+  if (!pending_text_.empty()) {
+    parts.push_back({state_ == State::Thinking, std::move(pending_text_)});
+  }
+  pending_text_.clear();
   return parts;
 }
 

@@ -31,7 +31,7 @@ class ThinkingSplitter {
 
   State state_ = State::Begin;
   std::string_view end_tag_;
-  std::string held_;
+  std::string pending_text_;
 };
 
 constexpr std::string_view kThinkingSpace = " \t\r\n";

@@ -1,6 +1,7 @@
-// One blob while it is downloaded: `HASH.incomplete`, which always holds the first bytes of the
-// content and nothing else, so that any later download goes on behind them. Parts may come in any
-// order; they wait in memory until the bytes before them are written. Used by one thread at a time.
+// Writes one blob (a file of the cache) during its download. `HASH.incomplete` always holds the
+// first bytes of the content and nothing else, so that a later download can continue after them.
+// Parts may come in any order; they wait in memory until the bytes before them are written. Used by
+// one thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +19,8 @@ namespace skald {
 
 class BlobWriter {
  public:
-  // Opens the file and reads what an earlier download left, which takes seconds for a large one.
-  // Throws Error, and HttpFailure(Stopped) if `stop` asks to end.
+  // Opens the file and hashes what an earlier download has written, which takes seconds if it is
+  // large. Throws Error, and HttpFailure(Stopped) if `stop` asks to end.
   BlobWriter(const CachedRepository& cached, const RemoteFile& file, FileLock lock,
              const std::function<bool()>& stop);
   ~BlobWriter();
@@ -29,14 +30,14 @@ class BlobWriter {
   int64_t written() const { return written_; }
   bool has_all() const { return written_ == size_; }
 
-  // Keeps the bytes at `offset`. Writes what now follows the written bytes. Throws
-  // Error(Exit::Failed) if the disk is full.
+  // Takes the bytes at `offset`. Writes all bytes that follow the written ones without a gap.
+  // Throws Error(Exit::Failed) if the disk is full.
   void put(int64_t offset, std::string bytes);
 
   enum class Check { Good, Again };
-  // With has_all(): compares the hash, and gives the blob its name. Again: the file began with
-  // bytes of an earlier download, which may have been wrong; it is empty now. Throws
-  // Error(Exit::Model) where bytes that all came now have the wrong hash.
+  // Call it when has_all() is true: compares the hash, and gives the blob its name. Again: the hash
+  // is wrong, but the file began with bytes of an earlier download. It is empty now, for another
+  // try. Throws Error(Exit::Model) if the hash of a download without such bytes is wrong.
   Check finish();
 
  private:
@@ -49,7 +50,7 @@ class BlobWriter {
   std::filesystem::path path_;
   int fd_ = -1;
   int64_t size_, written_ = 0;
-  bool continued_ = false;  // began with bytes of an earlier download
+  bool continued_ = false;  // the file began with bytes of an earlier download
   Hash hash_;
   std::map<int64_t, std::string> waiting_;
 };

@@ -31,7 +31,7 @@ std::string folder_name(std::string name) {
   return concat(kPrefix, name);
 }
 
-// "owner/name" for the folder "models--owner--name"; empty for other folders.
+// Returns "owner/name" for the folder "models--owner--name"; empty for other folders.
 std::string repository_name(const fs::path& folder) {
   std::string name = folder.filename().string();
   if (!name.starts_with(kPrefix)) return "";

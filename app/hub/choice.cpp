@@ -29,7 +29,7 @@ bool is_gguf_type(std::string_view word) {
   return type && info(*type).gguf_id != kNoGgufId;
 }
 
-// "MXFP4", "MXFP4_MOE", "Q4_0"
+// True for the name of a type, also with an ending: "Q4_0", "MXFP4_MOE".
 bool starts_type_of_table(std::string_view word) {
   return word == kHalf || is_gguf_type(word) || is_gguf_type(word.substr(0, word.find('_')));
 }

@@ -54,7 +54,7 @@ HttpFailure::Kind kind_of(CURLcode code) {
   }
 }
 
-// "huggingface.co" of "https://huggingface.co/api".
+// Returns the host's name: "huggingface.co" of "https://huggingface.co/api".
 std::string host_name(const std::string& url) {
   const std::string host = host_of(url);
   const size_t start = host.find("://");
@@ -218,7 +218,7 @@ HttpConnection::~HttpConnection() {
   curl_multi_cleanup(handle_->multi);
 }
 
-// `reply` has what earlier hops gave.
+// Makes one request, without redirects. `reply` has the headers of earlier redirects.
 HttpReply HttpConnection::get_once(const HttpRequest& request, const Body& body, HttpReply reply) {
   CURL* curl = handle_->curl;
   curl_easy_reset(curl);  // keeps connections that are open

@@ -17,7 +17,7 @@
 
 namespace skald {
 
-// No reply came, or not all of it.
+// Thrown if no reply came, or not all of it.
 class HttpFailure : public std::runtime_error {
  public:
   enum class Kind {
@@ -41,7 +41,7 @@ struct HttpReply {
   int status = 0;
   HttpHeaders headers;        // of the last reply
   HttpHeaders first_headers;  // of the first one, where redirects followed
-  std::string url;            // that gave the last reply
+  std::string url;            // the address of the last reply
   bool redirected = false;
 
   // A header's value; empty: the reply has none.
@@ -65,9 +65,9 @@ class HttpConnection {
   HttpConnection(const HttpConnection&) = delete;
   HttpConnection& operator=(const HttpConnection&) = delete;
 
-  // `body` takes the bytes of a reply with status 200 or 206; what it returns false for ends the
-  // transfer, which is no failure. Follows redirects, at most ten, and never from https to http.
-  // Throws HttpFailure; bytes that came before a failure have reached `body`.
+  // Passes the bytes of a reply with status 200 or 206 to `body`. If `body` returns false, the
+  // transfer ends, which is not a failure. Follows at most ten redirects, and none from https to
+  // http. Throws HttpFailure; `body` has then got the bytes before the failure.
   using Body = std::function<bool(const HttpReply& reply, std::string_view bytes)>;
   HttpReply get(const HttpRequest& request, const Body& body);
 
@@ -83,7 +83,7 @@ class HttpConnection {
   std::function<bool()> stop_;
 };
 
-// "https://host:port" of an address, in small letters.
+// Returns "https://host:port" of an address, in small letters.
 std::string host_of(std::string_view url);
 
 std::string percent_encoded(std::string_view text, bool keep_slashes);

@@ -30,10 +30,10 @@ constexpr int kMostListings = 3;
 
 bool stopped() { return interrupted_by() != 0; }
 
-// What is to be in the cache afterwards.
+// The files that the cache has when the pull is done.
 struct Choice {
   std::vector<RemoteFile> files;
-  std::string type;  // of a GGUF
+  std::string type;  // the GGUF's type; empty: a folder
   std::string main;  // the file that is opened; empty: the folder
 
   int64_t bytes() const {
@@ -50,7 +50,7 @@ std::vector<std::string> names_of(const RemoteRepository& repository) {
   return names;
 }
 
-// The model that consists of, among others, the file that the user named.
+// Finds the model to which the file belongs that the user named.
 const GgufModel& model_with(const std::vector<GgufModel>& models, const HubReference& reference) {
   for (const GgufModel& model : models) {
     for (const std::string& file : model.files) {
@@ -101,7 +101,7 @@ Choice choose(const RemoteRepository& repository, const HubReference& reference)
   return choice;
 }
 
-// Asks the hub about files whose size or hash its list lacks, as those of some mirrors do.
+// Asks the hub about files whose size or hash is missing in its list. Some mirrors have such lists.
 void complete(HttpConnection& connection, const HubSettings& settings,
               const RemoteRepository& repository, const HubReference& reference, Choice& choice) {
   for (RemoteFile& file : choice.files) {
@@ -141,7 +141,8 @@ void check_space(const fs::path& cache, int64_t bytes) {
   std::error_code error;
   while (!fs::exists(there, error) && there.has_relative_path()) there = there.parent_path();
   struct statvfs disk = {};
-  // The download itself will tell where the system does not, or where this is no disk, as in /proc.
+  // Without an answer, or where this is no disk (/proc), the download itself shows whether there is
+  // room.
   if (::statvfs(there.c_str(), &disk) != 0 || disk.f_blocks == 0) return;
   const auto free = static_cast<int64_t>(disk.f_bavail) * static_cast<int64_t>(disk.f_frsize);
   if (free >= bytes + kSpareSpace) return;

@@ -53,7 +53,7 @@ std::string take_behind(std::string& text, char separator) {
   return behind;
 }
 
-// "owner/name@revision/file" for a web address of the hub, else the text itself.
+// Returns "owner/name@revision/file" for a web address of the hub, else the text itself.
 std::string without_address(std::string_view text) {
   bool address = false;
   for (std::string_view start : {"https://", "http://", "www.", "huggingface.co/", "hf.co/"}) {

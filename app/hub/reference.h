@@ -30,7 +30,7 @@ std::optional<HubReference> parse_short_name(std::string_view text);
 // owner and a name.
 HubReference remote_reference(std::string_view text);
 
-// "owner/name@revision/file:TYPE", which parse_reference() reads.
+// Returns "owner/name@revision/file:TYPE", which parse_reference() reads.
 std::string to_text(const HubReference& reference);
 
 std::vector<std::string_view> short_names();         // "llama3.2:1b", the default size first

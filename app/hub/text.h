@@ -22,7 +22,7 @@ inline std::string upper(std::string_view text) {
   return out;
 }
 
-// Without white space at both ends.
+// Returns the text without white space at its ends.
 inline std::string trimmed(std::string_view text) {
   const auto space = [](char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; };
   while (!text.empty() && space(text.front())) text.remove_prefix(1);

@@ -38,7 +38,7 @@ class EarlierResults {
   // where the file holds anything but results.
   void read(OutputFile& output);
 
-  // Whether the request is done. If so, its result belongs to this turn from now on. If the file
+  // True if the request is done. Then its result belongs to this turn from now on. If the file
   // has another result of the same id, that result is outdated.
   bool take(int64_t turn, std::string_view id, std::string_view request_hash);
 

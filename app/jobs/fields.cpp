@@ -16,7 +16,7 @@ void fail_field(std::string_view name, std::string_view expected, const Json& fo
 }
 
 const Json* LineFields::find(std::string_view name) {
-  known_.emplace(name);
+  known_names_.emplace(name);
   const auto found = object_.find(std::string(name));
   return found == object_.end() || found->is_null() ? nullptr : &*found;
 }
@@ -62,13 +62,13 @@ bool LineFields::read_integer(std::string_view name, int64_t least, int64_t most
 }
 
 void LineFields::ignore(std::initializer_list<std::string_view> names) {
-  for (std::string_view name : names) known_.emplace(name);
+  for (std::string_view name : names) known_names_.emplace(name);
 }
 
 std::vector<std::string> LineFields::unknown() const {
   std::vector<std::string> names;
   for (const auto& [name, value] : object_.items()) {
-    if (!known_.contains(name)) names.push_back(name);
+    if (!known_names_.contains(name)) names.push_back(name);
   }
   return names;
 }

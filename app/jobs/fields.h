@@ -36,7 +36,7 @@ class LineFields {
 
  private:
   const Json& object_;
-  std::set<std::string, std::less<>> known_;
+  std::set<std::string, std::less<>> known_names_;
 };
 
 // The names of fields without effect in any line. Any thread may add names.
@@ -50,7 +50,7 @@ class UnknownFields {
   std::set<std::string> names_;
 };
 
-// "field 'x': expected a number, found \"y\""
+// Throws an error such as "field 'x': expected a number, found \"y\"".
 [[noreturn]] void fail_field(std::string_view name, std::string_view expected, const Json& found);
 
 }  // namespace skald

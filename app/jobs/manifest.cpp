@@ -42,7 +42,7 @@ Json read_earlier(const std::string& path) {
   return json;
 }
 
-// "temperature 0.8, was 0.5; seed 1, was 0"
+// Returns the differences in words: "temperature 0.8, was 0.5; seed 1, was 0".
 std::string differences(const Json& before, const Json& now) {
   std::string text;
   const auto add = [&](const std::string& key, const Json& old_value, const Json& new_value) {

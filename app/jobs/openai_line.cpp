@@ -9,7 +9,7 @@
 namespace skald {
 namespace {
 
-// "a, b or c"
+// Returns "a, b or c".
 std::string any_of(std::span<const std::string_view> names) {
   std::string text;
   for (size_t i = 0; i < names.size(); ++i) {

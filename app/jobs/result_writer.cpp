@@ -32,8 +32,8 @@ void ResultWriter::pass(int64_t turn) {
 
 void ResultWriter::hold(int64_t turn, std::string line) {
   if (!options_.in_order) return;
-  held_bytes_ += static_cast<int64_t>(line.size());
-  held_.emplace(turn, std::move(line));
+  waiting_bytes_ += static_cast<int64_t>(line.size());
+  waiting_lines_.emplace(turn, std::move(line));
   append_held();
 }
 
@@ -51,12 +51,12 @@ void ResultWriter::write(int64_t turn, std::string line) {
 bool ResultWriter::too_far_ahead(int64_t turn) const {
   constexpr int64_t kMostTurns = 1 << 16, kMostBytes = 128 << 20;
   const std::lock_guard lock(mutex_);
-  return options_.in_order && (turn - turn_ > kMostTurns || held_bytes_ > kMostBytes);
+  return options_.in_order && (turn - next_turn_ > kMostTurns || waiting_bytes_ > kMostBytes);
 }
 
 int64_t ResultWriter::held_bytes() const {
   const std::lock_guard lock(mutex_);
-  return held_bytes_;
+  return waiting_bytes_;
 }
 
 void ResultWriter::append(int64_t turn, std::string_view line) {
@@ -65,18 +65,18 @@ void ResultWriter::append(int64_t turn, std::string_view line) {
 }
 
 void ResultWriter::append_held() {
-  while (!held_.empty() && held_.begin()->first == turn_) {
-    const auto next = held_.extract(held_.begin());
-    ++turn_;
+  while (!waiting_lines_.empty() && waiting_lines_.begin()->first == next_turn_) {
+    const auto next = waiting_lines_.extract(waiting_lines_.begin());
+    ++next_turn_;
     if (next.mapped().empty()) continue;
-    held_bytes_ -= static_cast<int64_t>(next.mapped().size());
+    waiting_bytes_ -= static_cast<int64_t>(next.mapped().size());
     append(next.key(), next.mapped());
   }
 }
 
 void ResultWriter::finish() {
   const std::lock_guard lock(mutex_);
-  check(held_.empty(), "every turn before a result was written");
+  check(waiting_lines_.empty(), "every turn before a result was written");
   if (options_.resume) put_in_order();
   output_.sync();
 }
@@ -102,7 +102,7 @@ void ResultWriter::put_in_order() {
 void ResultWriter::give_up() {
   const std::lock_guard lock(mutex_);
   if (!output_.is_file()) return;
-  for (auto& [turn, line] : std::exchange(held_, {})) {
+  for (auto& [turn, line] : std::exchange(waiting_lines_, {})) {
     if (!line.empty()) append(turn, line);
   }
   output_.sync();

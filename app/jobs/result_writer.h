@@ -29,7 +29,7 @@ class ResultWriter {
   // but results.
   explicit ResultWriter(const ResultWriterOptions& options);
 
-  // Whether an earlier run has finished the request. If so, the turn has ended.
+  // True if an earlier run has finished the request. Then the turn has ended.
   bool done_before(int64_t turn, std::string_view id, std::string_view request_hash);
 
   // Writes the result, a JSON object, with a checksum behind its last field: at once, or in order
@@ -39,12 +39,12 @@ class ResultWriter {
   // The request gets no result.
   void pass(int64_t turn);
 
-  // Whether so many results wait for their turn that this one should not be begun yet.
+  // True if so many results wait for earlier ones that this request should not be started yet.
   bool too_far_ahead(int64_t turn) const;
   int64_t held_bytes() const;
 
-  // After the last turn. Removes outdated results from the file, and sorts results that several
-  // runs wrote.
+  // Call it after the last turn. Removes outdated results from the file, and sorts results that
+  // several runs wrote.
   void finish();
 
   // Call it if the run ends early. Results that wait for their turn are written out of order; the
@@ -66,10 +66,10 @@ class ResultWriter {
   const ResultWriterOptions options_;
   OutputFile output_;
   EarlierResults earlier_;
-  std::vector<EarlierResults::Place> written_;  // by this run, if it goes on with a file
-  std::map<int64_t, std::string> held_;         // by turn; "": no line to write
-  int64_t held_bytes_ = 0;
-  int64_t turn_ = 0;  // the next turn to be written in order
+  std::vector<EarlierResults::Place> written_;    // by this run, if it goes on with a file
+  std::map<int64_t, std::string> waiting_lines_;  // by turn; "": no line to write
+  int64_t waiting_bytes_ = 0;
+  int64_t next_turn_ = 0;  // the next turn to be written in order
 };
 
 }  // namespace skald

@@ -138,7 +138,7 @@ void JobRun::write_report(int code, const Json& counts) const {
   file.commit();
 }
 
-void JobRun::took(double seconds) {
+void JobRun::add_latency(double seconds) {
   if (!flags_.report.empty()) latencies_.add(seconds);
 }
 

@@ -71,7 +71,7 @@ class JobRun {
   JobProgress& progress() { return progress_; }
 
   void fail(int64_t line, const LineProblem& problem);  // counts a line that failed
-  void took(double seconds);                            // how long a line took, for --report
+  void add_latency(double seconds);  // the time from reading a line to its result; for --report
   // What a person reads after the summary: lines that failed, results of earlier runs that were
   // damaged, and how to go on. May be empty.
   std::string closing_text() const;

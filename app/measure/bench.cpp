@@ -153,7 +153,7 @@ BenchResult measure(Executor& executor, const BenchCase& test, const BenchFlags&
 BenchResult measure_scoring(Executor& executor, const BenchCase& test, const BenchFlags& flags,
                             TestLine& progress) {
   BenchResult result{test, {}};
-  // As many texts as fill two steps.
+  // The number of texts that fill two steps.
   const int64_t count =
       std::clamp<int64_t>(2 * executor.max_rows() / test.tokens, 1, test.sequences);
   result.test.sequences = count;

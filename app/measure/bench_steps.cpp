@@ -118,7 +118,7 @@ int64_t decode_guessing(Executor& executor, std::span<BenchSequence> sequences, 
     };
     if (plain > 0) {
       if (!decode(executor, sequences, plain)) return 0;
-      control.took(1, lap() / static_cast<double>(plain));
+      control.add_step(1, lap() / static_cast<double>(plain));
       made += plain;
     }
     if (guesses == 0) continue;
@@ -128,7 +128,7 @@ int64_t decode_guessing(Executor& executor, std::span<BenchSequence> sequences, 
       ++right;
     }
     check_guesses(executor, sequences, guesses, right);
-    control.took(guesses + 1, lap());
+    control.add_step(guesses + 1, lap());
     control.checked(0, guesses, right);
     made += right + 1;
   }

@@ -28,7 +28,8 @@ class LoadingBar {
   Progress progress_;
 };
 
-// "model.gguf [#####     ]  50 %, 2.0 of 4.0 GB", shortened to fewer than `columns` characters.
+// Returns "model.gguf [#####     ]  50 %, 2.0 of 4.0 GB", shortened to fewer than `columns`
+// characters.
 std::string loading_text(std::string_view label, int64_t bytes, int64_t of, int columns);
 
 // Makes the weights that --type asks for, or that the files hold in another layout

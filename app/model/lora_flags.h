@@ -11,11 +11,11 @@ struct OpenedModel;
 
 struct LoraFlags {
   std::vector<std::string> uses;  // PATH[:SCALE], or NAME=PATH[:SCALE]
-  bool names = false;             // of a command whose lines choose an adapter by its name
+  bool names = false;             // the command's lines choose an adapter by its name
   bool merge = false;
 };
 
-// Set `names` before.
+// The caller sets `names` before the call.
 void add_lora_flags(Command& command, LoraFlags& flags);
 
 // Loads the adapters. Without names, all together change every sequence: they are the model's first

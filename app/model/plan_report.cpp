@@ -71,12 +71,12 @@ const char* steps_verb(const MemoryPlan& plan) {
   return plan.host_memory == HostMemoryKind::Mapped ? "reads" : "copies";
 }
 
-// ": at most 16.5 tokens/s"; empty if that is not known.
+// Returns ": at most 16.5 tokens/s"; empty if the number is not known.
 std::string most_text(double most) {
   return most > 0 ? concat(": at most ", speed_text(most), " tokens/s") : "";
 }
 
-// "a token reads 7.9 GiB of them: at most 16.5 tokens/s"
+// Returns "a token reads 7.9 GiB of them: at most 16.5 tokens/s".
 std::string decode_text(const MemoryPlan& plan) {
   return concat("a token reads ", size_text(plan.row_copied), " of them",
                 most_text(plan.most_tokens()));
@@ -96,7 +96,7 @@ std::string steps_text(const MemoryPlan& plan) {
   return text;
 }
 
-// "by the link (43.1 GB/s) and the CPU (88 GB/s)"; empty if the speeds are not known.
+// Returns "by the link (43.1 GB/s) and the CPU (88 GB/s)"; empty if the speeds are not known.
 std::string link_text(const MemoryPlan& plan) {
   std::string text;
   const auto add = [&](const char* what, double speed) {

@@ -12,10 +12,10 @@ namespace skald {
 
 using PlanModel = std::function<MemoryPlan(const Model&)>;
 
-// "use --type q4_k_m, the largest that fits".
+// Returns advice for a message: "use --type q4_k_m, the largest that fits".
 std::string smaller_advice(const Model& model, const PlanModel& plan);
 
-// check_fits() with that advice.
+// Calls check_fits() with that advice.
 void check_fits(const Model& model, const PlanModel& plan, std::string_view device);
 
 }  // namespace skald

@@ -30,7 +30,7 @@ struct TakenWords {
 TakenWords take_words(const std::vector<std::string>& words, std::string& model,
                       const WordRules& rules);
 
-// As open_model(); an Error about a guessed word says how to give it as the text.
+// Does the same as open_model(). An Error about a guessed word says how to give it as the text.
 OpenedModel open_model_of_words(const ModelFlags& flags, const TakenWords& taken);
 
 }  // namespace skald

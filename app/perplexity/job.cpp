@@ -23,8 +23,8 @@ std::string_view main_type(const WeightFile& weights) {
   return name(std::max_element(bytes.begin(), bytes.end(), less)->first);
 }
 
-// As users of GGUF files know a type ("Q4_K_M"), where the file or --type says it. A small model
-// has most of its bytes in another format than the type's name says.
+// The name of the type that users of GGUF files know ("Q4_K_M"), if the file or --type names it.
+// The format of most bytes would mislead: in a small model it differs from the type's name.
 std::string type_of(const OpenedModel& opened, const std::string& asked) {
   std::string type;
   if (!asked.empty()) {

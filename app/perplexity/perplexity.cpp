@@ -105,7 +105,7 @@ struct RunPace {
   int64_t chunks = 0, done = 0, tokens = 0;
 };
 
-// "[7/20] perplexity 8.1234 ± 0.0567, 3 min 12 s left, 5120 tokens/s"
+// Returns "[7/20] perplexity 8.1234 ± 0.0567, 3 min 12 s left, 5120 tokens/s".
 std::string progress_text(const PplTotal& total, int64_t chunks, const RunPace& pace,
                           double seconds) {
   const Estimate now = total.sums().perplexity();

@@ -92,7 +92,7 @@ class Plot {
       : data_(data),
         range_(range_of(data.points)),
         step_(data.points.size() / kMostMarks + 1),
-        last_(data.first + std::max<int64_t>(std::ssize(data.points) - 1, 1)) {}
+        last_chunk_(data.first + std::max<int64_t>(std::ssize(data.points) - 1, 1)) {}
 
   std::string svg() {
     const std::string marks = chunks(), running = run();  // before the legend, which counts
@@ -110,7 +110,7 @@ class Plot {
   double x(double chunk) const {
     // Half a chunk of room at each end, so that no mark lies on the frame.
     const double first = static_cast<double>(data_.first) - 0.5;
-    const double chunks = static_cast<double>(last_) + 0.5 - first;
+    const double chunks = static_cast<double>(last_chunk_) + 0.5 - first;
     return kLeft + (chunk - first) / chunks * (kWidth - kLeft - kRight);
   }
   double y(double value) const {
@@ -192,7 +192,7 @@ class Plot {
       grid += line("grid", kLeft, y(value), kWidth - kRight, y(value));
       labels += text_at(kLeft - 8, y(value) + 4, "end", number_text(value, "%.6g"));
     }
-    const auto first = static_cast<double>(data_.first), last = static_cast<double>(last_);
+    const auto first = static_cast<double>(data_.first), last = static_cast<double>(last_chunk_);
     const double x_step = std::max(tick_step(last - first), 1.0);
     for (double value = std::ceil(first / x_step) * x_step; value <= last; value += x_step) {
       grid += line("grid", x(value), kTop, x(value), bottom);
@@ -208,8 +208,8 @@ class Plot {
 
   const PlotData& data_;
   const Range range_;
-  const size_t step_;   // chunks for each mark
-  const int64_t last_;  // at the right edge
+  const size_t step_;         // chunks for each mark
+  const int64_t last_chunk_;  // at the right edge
   int64_t high_count_ = 0;
   double highest_ = 0;
 };

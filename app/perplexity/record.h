@@ -34,7 +34,7 @@ struct PplChunk {
   PplSums sums;
   int64_t bytes = 0, words = 0;  // documents only
   std::optional<ComparisonSums> comparison;
-  // A bin per token, for percentiles: of its divergence, and of its difference in probability.
+  // Two bins for each token, for percentiles: of its divergence, and of its change in probability.
   std::vector<Histogram::Bin> divergences, probabilities;
 };
 

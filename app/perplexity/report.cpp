@@ -194,7 +194,7 @@ std::string to_text(const PplTotal& total) {
 
 Json to_json(const PplTotal& total) {
   Json json = to_json(total.heading());
-  // Of a document all tokens are scored.
+  // All tokens of a document are scored.
   const bool documents = total.heading().settings.protocol == PplProtocol::Documents;
   if (documents && total.whole()) json["text"]["tokens"] = total.sums().tokens;
   json["first_chunk"] = total.first();

@@ -10,7 +10,7 @@
 namespace skald {
 namespace {
 
-constexpr int64_t kMostKeptIds = int64_t{16} << 20;
+constexpr int64_t kMostCachedIds = int64_t{16} << 20;
 
 }  // namespace
 
@@ -58,26 +58,26 @@ void TokenStream::add_part(std::string_view text, int64_t offset) {
   std::vector<int32_t> ids = encode(text, parts_.size());
   parts_.push_back({offset, static_cast<int64_t>(text.size()), count_});
   count_ += std::ssize(ids);
-  if (kept_ids_ + std::ssize(ids) > kMostKeptIds && parts_.size() > 1) return;
-  kept_ids_ += std::ssize(ids);
-  kept_.emplace(parts_.size() - 1, std::move(ids));
+  if (cached_ids_ + std::ssize(ids) > kMostCachedIds && parts_.size() > 1) return;
+  cached_ids_ += std::ssize(ids);
+  part_ids_.emplace(parts_.size() - 1, std::move(ids));
 }
 
 const std::vector<int32_t>& TokenStream::ids(size_t part) const {
-  if (const auto found = kept_.find(part); found != kept_.end()) return found->second;
+  if (const auto found = part_ids_.find(part); found != part_ids_.end()) return found->second;
   const Part& p = parts_[part];
   std::vector<int32_t> ids = encode(file_->read(p.offset, p.bytes), part);
   const int64_t next = part + 1 < parts_.size() ? parts_[part + 1].first : count_;
   if (std::ssize(ids) != next - p.first) {
     fail(Exit::Failed, file_->name(), ": changed while it was read; run the command again");
   }
-  kept_ids_ += std::ssize(ids);
-  const auto place = kept_.emplace(part, std::move(ids)).first;
+  cached_ids_ += std::ssize(ids);
+  const auto place = part_ids_.emplace(part, std::move(ids)).first;
   // Texts are read forwards, so the parts before this one are dropped first, then the last ones.
-  while (kept_ids_ > kMostKeptIds && kept_.size() > 1) {
-    const auto out = kept_.begin() == place ? std::prev(kept_.end()) : kept_.begin();
-    kept_ids_ -= std::ssize(out->second);
-    kept_.erase(out);
+  while (cached_ids_ > kMostCachedIds && part_ids_.size() > 1) {
+    const auto out = part_ids_.begin() == place ? std::prev(part_ids_.end()) : part_ids_.begin();
+    cached_ids_ -= std::ssize(out->second);
+    part_ids_.erase(out);
   }
   return place->second;
 }

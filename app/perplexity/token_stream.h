@@ -57,8 +57,8 @@ class TokenStream {
   std::string sha256_;
   int64_t count_ = 0;
   std::vector<Part> parts_;
-  mutable std::map<size_t, std::vector<int32_t>> kept_;  // ids by part
-  mutable int64_t kept_ids_ = 0;
+  mutable std::map<size_t, std::vector<int32_t>> part_ids_;  // token ids of some parts, by part
+  mutable int64_t cached_ids_ = 0;                           // their number
 };
 
 }  // namespace skald

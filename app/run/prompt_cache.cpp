@@ -44,16 +44,16 @@ void PromptCache::warn(std::string_view problem) const {
 }
 
 int64_t PromptCache::feed(Session& session, std::span<const int32_t> prompt) {
-  prompt_ = std::ssize(prompt);
+  prompt_tokens_ = std::ssize(prompt);
   int64_t used = 0;
   if (file_) {
     const auto& tokens = file_->tokens();
-    known_ = std::mismatch(prompt.begin(), prompt.end(), tokens.begin(), tokens.end()).first -
-             prompt.begin();
-    used = file_->restorable(std::min(known_, prompt_ - 1));
+    file_tokens_ = std::mismatch(prompt.begin(), prompt.end(), tokens.begin(), tokens.end()).first -
+                   prompt.begin();
+    used = file_->restorable(std::min(file_tokens_, prompt_tokens_ - 1));
     if (!file_->restore(session, used, executor_)) {
       warn("is damaged");
-      known_ = used = 0;
+      file_tokens_ = used = 0;
     }
   }
   session.feed(prompt.subspan(static_cast<size_t>(used)));
@@ -63,9 +63,9 @@ int64_t PromptCache::feed(Session& session, std::span<const int32_t> prompt) {
 void PromptCache::save(const Session& session) const {
   // A recurrent state after the whole prompt would be of no use to the same prompt, whose last
   // token must be computed for its logits.
-  const int64_t most = executor_.state_bytes() > 0 ? prompt_ - 1 : prompt_;
+  const int64_t most = executor_.state_bytes() > 0 ? prompt_tokens_ - 1 : prompt_tokens_;
   const int64_t computed = session.savable(std::min(most, session.computed()));
-  if (flags_.read_only || computed <= known_) return;
+  if (flags_.read_only || computed <= file_tokens_) return;
   take_time_to_end();
   try {
     write_cache_file(flags_.path, session, computed, executor_, {key_, ""});

@@ -43,8 +43,8 @@ class PromptCache {
   const Executor& executor_;
   Sha256::Digest key_;
   std::optional<CacheFile> file_;
-  int64_t prompt_ = 0;  // number of tokens in the prompt
-  int64_t known_ = 0;   // how many of them, from the start, the file holds
+  int64_t prompt_tokens_ = 0;  // number of tokens in the prompt
+  int64_t file_tokens_ = 0;    // how many of its first tokens the file holds
 };
 
 }  // namespace skald

@@ -17,7 +17,7 @@ constexpr size_t kMostValueSets = 1'100;  // of values: each is a state
 constexpr size_t kMostCounted = 4;        // conditions of contains
 constexpr uint64_t kLongestCounted = 4'000;
 
-// Whether at most `most` of `values` values can be chosen in few ways, regardless of their order.
+// True if at most `most` of `values` values can be chosen in few ways, regardless of their order.
 bool few_subsets(size_t values, uint64_t most) {
   size_t sum = 0, ways = 1;
   for (size_t k = 0; k <= values && k <= most; ++k) {

@@ -38,7 +38,7 @@ bool is_multiple(const NumberBound& value, const NumberBound& step) {
   return rest == 0;
 }
 
-// The sharper of two bounds.
+// Replaces `bound` by `other` if `other` is the sharper one.
 void sharpen(std::optional<NumberBound>& bound, const std::optional<NumberBound>& other, int sign) {
   if (!other) return;
   const int order = bound ? sign * compare(*other, *bound) : 1;

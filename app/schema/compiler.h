@@ -67,7 +67,7 @@ class SchemaCompiler {
   Expander expander_;
   grammar::Rules rules_;
   JsonParts parts_;
-  std::map<CondId, grammar::RuleId> known_;
+  std::map<CondId, grammar::RuleId> cond_rules_;  // the rule of each condition
   // Strings of one pattern by its language and length; nothing if they are too large.
   std::map<std::tuple<uint32_t, uint64_t, uint64_t>, std::optional<NodeId>> strings_;
   std::vector<std::pair<NumberForm, NodeId>> numbers_;  // those that took some work

@@ -35,8 +35,8 @@ Expander::Expander(const Json& root, const std::string& source)
       track_(document_.has("unevaluatedProperties") || document_.has("unevaluatedItems")) {
   conds_.emplace_back();  // kAnything
   cond_numbers_[{}] = kAnything;
-  made_.emplace_back(false);
-  sources_.push_back({{&made_.back(), 0, "#"}, {}});
+  made_schemas_.emplace_back(false);
+  sources_.push_back({{&made_schemas_.back(), 0, "#"}, {}});
   conds_.push_back({0});  // kNothing
   cond_numbers_[{0}] = kNothing;
 }
@@ -110,8 +110,8 @@ CondId Expander::part(const SchemaPlace& around, const Json& schema, const std::
 }
 
 CondId Expander::made(Json schema, const SchemaPlace& around, bool positive) {
-  made_.push_back(std::move(schema));
-  return cond_of(SchemaPlace{&made_.back(), around.resource, around.path}, positive);
+  made_schemas_.push_back(std::move(schema));
+  return cond_of(SchemaPlace{&made_schemas_.back(), around.resource, around.path}, positive);
 }
 
 CondId Expander::both(CondId a, CondId b) {

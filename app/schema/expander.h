@@ -42,7 +42,7 @@ class Expander {
   std::optional<std::vector<CondId>> choices(CondId cond);
   std::string path(CondId cond) const;
 
-  // Whether texts and names belong to a form; names are the keys of members.
+  // True if a text or a name belongs to a form. Names are the keys of members.
   bool holds(const StringForm& form, const std::string& text);
   bool holds(const NumberForm& form, const NumberBound& value) const;
   bool is_name(CondId cond, const std::string& name);
@@ -125,7 +125,7 @@ class Expander {
   std::map<std::vector<CondId>, uint32_t> any_numbers_;
   std::deque<std::vector<Literal>> conds_;
   std::map<std::vector<Literal>, CondId> cond_numbers_;
-  std::deque<Json> made_;
+  std::deque<Json> made_schemas_;
   std::unordered_map<Literal, std::unique_ptr<Union>> literals_;
   std::unordered_map<CondId, std::unique_ptr<Union>> expanded_;
   std::set<Literal> open_literals_;

@@ -82,7 +82,7 @@ SchemaRules SchemaCompiler::compile() {
     while (!todo_.empty()) {
       const CondId next = todo_.front();
       todo_.pop_front();
-      rules_.define(known_.at(next), build(next));
+      rules_.define(cond_rules_.at(next), build(next));
     }
     rules_.root = rules_.add(source_ + ": #");
     rules_.define(rules_.root, whole);
@@ -107,7 +107,7 @@ SchemaRules SchemaCompiler::compile() {
 NodeId SchemaCompiler::value(CondId cond) {
   if (cond == kAnything) return parts_.any();
   if (cond == kNothing) return nothing();
-  const auto [known, is_new] = known_.try_emplace(cond);
+  const auto [known, is_new] = cond_rules_.try_emplace(cond);
   if (is_new) {
     known->second = rules_.add(concat(source_, ": ", printable(expander_.path(cond))));
     todo_.push_back(cond);

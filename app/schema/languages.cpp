@@ -8,10 +8,10 @@ using grammar::RegexMatch;
 
 uint32_t Languages::of_pattern(const std::string& pattern, const std::string& place) {
   const auto [found, fresh] =
-      numbers_.try_emplace("p" + pattern, static_cast<uint32_t>(known_.size()));
+      numbers_.try_emplace("p" + pattern, static_cast<uint32_t>(languages_.size()));
   if (fresh) {
     try {
-      known_.push_back(
+      languages_.push_back(
           {grammar::parse_regex(pattern, place, RegexMatch::Anywhere, properties_), place});
     } catch (...) {
       numbers_.erase(found);
@@ -25,13 +25,15 @@ std::optional<uint32_t> Languages::of_format(const std::string& format) {
   const std::optional<std::string> pattern = format_pattern(format);
   if (!pattern) return std::nullopt;
   const auto [found, fresh] =
-      numbers_.try_emplace("f" + format, static_cast<uint32_t>(known_.size()));
-  if (fresh) known_.push_back({grammar::parse_regex(*pattern, format, RegexMatch::Whole), format});
+      numbers_.try_emplace("f" + format, static_cast<uint32_t>(languages_.size()));
+  if (fresh) {
+    languages_.push_back({grammar::parse_regex(*pattern, format, RegexMatch::Whole), format});
+  }
   return found->second;
 }
 
 const grammar::CharDfa* Languages::dfa(uint32_t language) {
-  Language& one = known_[language];
+  Language& one = languages_[language];
   if (!one.tried) {
     one.tried = true;
     one.dfa = grammar::CharDfa::of(one.regex);
@@ -42,7 +44,7 @@ const grammar::CharDfa* Languages::dfa(uint32_t language) {
 bool Languages::matches(uint32_t language, const std::string& text) {
   const grammar::CharDfa* dfa = this->dfa(language);
   if (!dfa) {
-    fail(Exit::Usage, known_[language].place,
+    fail(Exit::Usage, languages_[language].place,
          ": the pattern is too large to be combined with other keywords; simplify it");
   }
   return dfa->matches(text);

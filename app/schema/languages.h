@@ -19,7 +19,7 @@ class Languages {
   // nullopt: the format allows every string.
   std::optional<uint32_t> of_format(const std::string& format);
 
-  const grammar::Regex& regex(uint32_t language) const { return known_[language].regex; }
+  const grammar::Regex& regex(uint32_t language) const { return languages_[language].regex; }
   // nullptr if it is too large.
   const grammar::CharDfa* dfa(uint32_t language);
   // Throws Error(Exit::Usage) if the language is too large.
@@ -33,7 +33,7 @@ class Languages {
     std::optional<grammar::CharDfa> dfa = {};
   };
   std::map<std::string, uint32_t> numbers_;
-  std::deque<Language> known_;
+  std::deque<Language> languages_;
   grammar::UnicodeProperties properties_;
 };
 

@@ -52,7 +52,7 @@ Union Expander::must_not(const SchemaPlace& place) {
   not_arrays(place, result);
   not_objects(place, result);
   not_applied(place, result);
-  // What does not hold says nothing about what is evaluated.
+  // A schema that does not hold evaluates no members and no items.
   for (ObjectForm& form : result.objects) {
     form.all_evaluated = false;
     form.evaluated.clear();

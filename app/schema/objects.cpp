@@ -23,7 +23,7 @@ constexpr size_t kMostFree = 12;     // members whose order is free
 struct SchemaCompiler::Others {
   NodeId key;
   CondId cond;
-  uint64_t some;  // a bit for each of ObjectForm::some whose names these are
+  uint64_t some;  // bit s is set if these names count for ObjectForm::some[s]
 };
 
 class ObjectGraph {
@@ -38,7 +38,7 @@ class ObjectGraph {
       for (size_t s = 0; s < form.some.size(); ++s) {
         if (c_.expander_.covers(form.some[s].names, form.members[i].name)) some |= uint64_t{1} << s;
       }
-      some_.push_back(some);
+      member_bits_.push_back(some);
     }
   }
 
@@ -116,7 +116,7 @@ class ObjectGraph {
   }
 
   void add_member(size_t from, const State& state, size_t i, uint64_t at) {
-    add_variants(from, state, i, at, form_.members[i].cond, some_[i]);
+    add_variants(from, state, i, at, form_.members[i].cond, member_bits_[i]);
   }
 
   // The member as it is, and so that it satisfies conditions that are still open.
@@ -154,7 +154,7 @@ class ObjectGraph {
   const std::vector<SchemaCompiler::Others>& others_;
   const bool counted_, free_;
   uint64_t last_count_ = 0;
-  std::vector<uint64_t> some_;
+  std::vector<uint64_t> member_bits_;  // of each member: Others::some
   GraphMaker<State> graph_{c_.rules_};
   const NodeId empty_ = c_.rules_.empty(), space_ = c_.parts_.space(), comma_ = c_.parts_.comma();
   std::map<std::pair<size_t, CondId>, NodeId> nodes_;

@@ -127,7 +127,7 @@ NodeId SchemaCompiler::build_string(const StringForm& form, const std::string& p
     if (const auto dfa = string_dfa(form)) return keep(parts_.string_by(*dfa));
   }
   if (const auto dfa = string_dfa(form)) return parts_.string_by(*dfa);
-  // Without what makes it too large.
+  // The same form without the keywords that make it too large.
   StringForm simpler = form;
   if (limited) {
     simpler.least = 0;

@@ -105,7 +105,7 @@ class Scoring {
     for (size_t i = 0; i < jobs_.size(); ++i) {
       job_.writer().write(jobs_[i].line.turn, result_line(jobs_[i], scores[i]));
       ++job_.counts().done;
-      job_.took(seconds);
+      job_.add_latency(seconds);
       job_.counts().tokens_in += jobs_[i].text.context;
       job_.counts().tokens_out += jobs_[i].text.scored();
     }

@@ -1,5 +1,5 @@
-// Where a terminal says that its cursor is. After a change of the window's width, some terminals
-// have wrapped their lines anew and others have not; the cursor's column tells which.
+// Asks a terminal for the position of its cursor. After a change of the window's width, some
+// terminals have wrapped their lines anew and others have not; the cursor's column tells which.
 #pragma once
 
 #include <optional>

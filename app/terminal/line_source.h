@@ -19,7 +19,7 @@ class LineSource {
   // `line` has no newline at its end, but pasted text may hold newlines. It is valid UTF-8.
   virtual Got read(const std::string& prompt, std::string& line) = 0;
 
-  // Whether the last line had bytes that are no UTF-8. U+FFFD stands in their place.
+  // True if the last line had bytes that are not UTF-8. U+FFFD stands in their place.
   bool repaired() const { return repaired_; }
 
  protected:

@@ -21,7 +21,7 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  // Whether it is time to show a line. Ask before making the text.
+  // True if it is time to show a line. Ask before making the text.
   bool is_due() const;
   void show(std::string_view text);
   void clear();  // wipes the terminal's line away, before other output

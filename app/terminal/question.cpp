@@ -9,7 +9,7 @@
 namespace skald {
 namespace {
 
-// Without spaces, in small letters.
+// Returns the line without spaces, in small letters.
 std::string simplified(const std::string& line) {
   std::string text;
   for (const char c : line) {

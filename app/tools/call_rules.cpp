@@ -19,23 +19,23 @@ class CallRules {
       : options_(options),
         format_(*options.syntax.format()),
         required_(options.tools.choice == Tools::Choice::Required),
-        arguments_(made_.rules, options.syntax, made_.notes) {}
+        arguments_(result_.rules, options.syntax, result_.notes) {}
 
   SchemaRules make() {
-    Rules& rules = made_.rules;
+    Rules& rules = result_.rules;
     const bool channels = format_.arguments == ToolFormat::Arguments::Channels;
     const NodeId root = channels ? messages() : rules.sequence({thinking(), answer()});
     rules.root = rules.add("calls of tools");
     rules.define(rules.root, root);
-    return std::move(made_);
+    return std::move(result_);
   }
 
  private:
-  NodeId literal(std::string_view text) { return options_.syntax.literal(made_.rules, text); }
+  NodeId literal(std::string_view text) { return options_.syntax.literal(result_.rules, text); }
 
   // Any text in which `mark` does not stand.
   NodeId text_up_to(std::string_view mark) {
-    Rules& rules = made_.rules;
+    Rules& rules = result_.rules;
     if (mark.empty() || options_.syntax.is_control(mark)) {
       return rules.repeat(rules.one_of(grammar::any_char()), 0, kUnbounded);
     }
@@ -43,7 +43,7 @@ class CallRules {
   }
 
   NodeId call(const Tool& tool) {
-    Rules& rules = made_.rules;
+    Rules& rules = result_.rules;
     std::vector<NodeId> parts{literal(format_.call_begin), rules.text(tool.name)};
     if (format_.writes_id) {
       parts.push_back(literal(kMistralId));
@@ -56,7 +56,7 @@ class CallRules {
   }
 
   NodeId calls() {
-    Rules& rules = made_.rules;
+    Rules& rules = result_.rules;
     std::vector<NodeId> each;
     for (const Tool& tool : options_.tools.all) each.push_back(call(tool));
     const grammar::RuleId one = rules.add("a call");
@@ -72,7 +72,7 @@ class CallRules {
 
   // The text that may stand in place of calls. Where calls need no mark, it is no object.
   NodeId other_text() {
-    Rules& rules = made_.rules;
+    Rules& rules = result_.rules;
     if (options_.answer) return rules.include(*options_.answer);
     if (!format_.bare) return text_up_to(format_.begin);
     const NodeId first = rules.one_of(
@@ -81,16 +81,16 @@ class CallRules {
   }
 
   NodeId answer() {
-    Rules& rules = made_.rules;
+    Rules& rules = result_.rules;
     if (required_) return calls();
     const NodeId called = calls();
     if (options_.answer || format_.bare) return rules.choice({other_text(), called});
     return rules.sequence({other_text(), rules.maybe(called)});
   }
 
-  // Where the prompt has begun to think, the thinking must end; else it may come.
+  // If the prompt has begun the thinking, the thinking must end; otherwise it may come.
   NodeId thinking() {
-    Rules& rules = made_.rules;
+    Rules& rules = result_.rules;
     std::optional<ThinkingTags> tags = open_tags(options_.prompt_end);
     const bool open = tags.has_value();
     if (!open) {
@@ -106,7 +106,7 @@ class CallRules {
 
   // gpt-oss: thinking and preambles, then a call or the final message.
   NodeId messages() {
-    Rules& rules = made_.rules;
+    Rules& rules = result_.rules;
     const auto text = [&] { return text_up_to(kMessageEnd); };
     const auto header = [&](std::string_view channel) {
       return rules.sequence({literal(kChannel), rules.text(channel), literal(kMessageText)});
@@ -126,7 +126,7 @@ class CallRules {
   const CallRulesOptions& options_;
   const ToolFormat& format_;
   const bool required_;
-  SchemaRules made_;
+  SchemaRules result_;
   ArgumentRules arguments_;
 };
 

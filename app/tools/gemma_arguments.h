@@ -9,7 +9,7 @@
 
 namespace skald {
 
-// Reads NAME:VALUE,… up to the } that ends them, which stays. nullopt: they are broken.
+// Reads NAME:VALUE,… up to the closing }, which it does not consume. nullopt: the text is broken.
 std::optional<Json> read_gemma_arguments(CallCursor& cursor);
 
 }  // namespace skald

@@ -76,7 +76,8 @@ NodeId ArgumentRules::gemma_members(const Value& value, int depth) {
   }
   const Json& properties = value.schema["properties"];
   const Json required = value.schema.value("required", Json::array());
-  // What may follow before the first member, and after one: built from the last property on.
+  // `first`: what may follow if no member is written yet; `later`: what may follow a member. Both
+  // are built from the last property on.
   NodeId first = rules_.empty(), later = rules_.empty();
   const NodeId comma = rules_.text(",");
   std::vector<std::string> names;

@@ -37,7 +37,7 @@ size_t length_until(std::string_view text, std::string_view ends) {
   return std::string_view::npos;
 }
 
-// Where the object or list at the begin ends; npos: it does not.
+// Returns the end of the object or list at the text's beginning; npos: it does not end.
 size_t length_of_value(std::string_view text) {
   const size_t inside = length_until(text.substr(1), "}]");
   return inside == std::string_view::npos ? inside : inside + 2;

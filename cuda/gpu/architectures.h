@@ -1,5 +1,5 @@
-// Whether a GPU can run the code in this binary: the list in CMAKE_CUDA_ARCHITECTURES against the
-// GPU's compute capability.
+// Tells whether a GPU can run the code in this binary: compares the list CMAKE_CUDA_ARCHITECTURES
+// with the GPU's compute capability.
 #pragma once
 
 #include <charconv>

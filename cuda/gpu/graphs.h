@@ -27,7 +27,8 @@ class Graphs {
   // Returns true if a graph was launched, false if the kernels were.
   bool run(const GraphKey& key, Stream stream, const std::function<void()>& enqueue);
 
-  // The second half of run() in two calls: capture() if captured() is false, then launch().
+  // The same in two calls, for callers that capture a graph without running its kernels first: call
+  // capture() if captured() is false, then launch().
   bool captured(const GraphKey& key) const;
   void capture(const GraphKey& key, Stream stream, const std::function<void()>& enqueue);
   void launch(const GraphKey& key, Stream stream);

@@ -11,15 +11,15 @@ void StepClock::mark(cudaEvent_t time, cudaStream_t stream) {
 }
 
 void StepClock::begin(cudaStream_t stream) {
-  turn_ = (turn_ + 1) % kPairs;
-  Pair& pair = pairs_[turn_];
+  pair_index_ = (pair_index_ + 1) % kPairs;
+  Pair& pair = pairs_[pair_index_];
   settle(pair);
   mark(pair.begin, stream);
   pair.under_way = true;
 }
 
 void StepClock::end(cudaStream_t stream) {
-  if (pairs_[turn_].under_way) mark(pairs_[turn_].end, stream);
+  if (pairs_[pair_index_].under_way) mark(pairs_[pair_index_].end, stream);
 }
 
 void StepClock::settle(Pair& pair) {

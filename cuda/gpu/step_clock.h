@@ -31,7 +31,7 @@ class StepClock {
   StreamOwner beside_;
   EventOwner reached_;
   Pair pairs_[kPairs];
-  size_t turn_ = 0;
+  size_t pair_index_ = 0;
   double seconds_ = 0;
 };
 

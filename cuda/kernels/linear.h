@@ -70,7 +70,7 @@ struct GemvPart {
 // Fields for gemv_q_sm90.
 struct GemvQPart {
   // The next kernel starts only after a warp of each block has its share of the first activations.
-  bool late_start = false;
+  bool next_starts_late = false;
   // Two consecutive launches may share an integer, zero before and after: `signal` of the first is
   // `wait` of the second. Each block of the first adds one when it has issued the loads of all its
   // weights. Until most blocks have done so, the second keeps most of its ring empty: the first
@@ -99,7 +99,7 @@ struct RouterPart {
   ExpertsSpec spec;
   // [kMostRouted], each kNotSent before the product. A later product of experts beside one another,
   // which also has this address but no `weight`, sets them to kNotSent again.
-  uint32_t* sent = nullptr;
+  uint32_t* logits = nullptr;
   int32_t* chosen = nullptr;  // [used], written for later launches, in the order of their numbers
   float* weights = nullptr;   // [used], written
 };
@@ -174,11 +174,11 @@ void launch_product(const ProductCall& call);
 // supports_*() look at the shape alone and need no GPU. The row in cuda/plan/kernel_table.h says
 // which GPUs have the kernel's code.
 
-// Up to 16 rows, if all activations fit beside the ring.
+// True for up to 16 rows, if all activations fit beside the ring in shared memory.
 bool supports_gemv_sm90(const LinearShape& shape);
 void launch_gemv_sm90(const LinearLaunch& launch, int multiprocessors, Stream stream);
 
-// Block formats and one row.
+// True for block formats and one row.
 bool supports_gemv_q_sm90(const LinearShape& shape);
 bool takes_half_multiprocessor(const LinearShape& shape);  // of gemv_q_sm90's blocks
 void launch_gemv_q_sm90(const LinearLaunch& launch, int multiprocessors, Stream stream);
@@ -195,11 +195,12 @@ void launch_gemv_q_pair_sm90(const LinearLaunch& a, const LinearLaunch& b, int m
 void launch_gemv_q_of_pair_sm90(const LinearLaunch& launch, DType other, int multiprocessors,
                                 Stream stream);
 
-// Block formats and up to 256 rows. Two kernels: the first prepares activations in the workspace,
-// unless the launch takes carried or prepared rows.
+// True for block formats and up to 256 rows. The launch has two kernels: the first prepares
+// activations in the workspace, unless the launch takes carried or prepared rows.
 bool supports_gemm_q_sm90(const LinearShape& shape);
 void launch_gemm_q_sm90(const LinearLaunch& launch, int multiprocessors, Stream stream);
-// Two launches as one, both with Store: for the pairs of formats that models mix, up to 64 rows.
+// Two launches as one kernel, both with Store: for the pairs of formats that models mix, and up to
+// 64 rows.
 bool supports_gemm_q_pair_sm90(const LinearShape& a, const LinearShape& b);
 void launch_gemm_q_pair_sm90(const LinearLaunch& a, const LinearLaunch& b, int multiprocessors,
                              Stream stream);

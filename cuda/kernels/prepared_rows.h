@@ -53,8 +53,8 @@ struct PreparedRows {
   char* memory = nullptr;  // null: the kernel writes its usual output
   PreparedLayout at;
   int tile_rows = 0;
-  float up = 1;   // the power of two
-  float odd = 1;  // the product's kOddColumns
+  float up = 1;   // the power of two by which activations are multiplied
+  float odd = 1;  // the weights' kOddColumns (tiles/)
 };
 
 inline int64_t gemm_q_workspace_bytes(int rows, int64_t ins) {

@@ -99,8 +99,8 @@ std::byte* Weights::reserve(int64_t bytes) {
 }
 
 std::byte* Weights::reserve_matrix(int64_t bytes) {
-  if (!elsewhere_) return reserve(bytes);
-  return std::exchange(elsewhere_, elsewhere_ + padded(bytes));
+  if (!destination_) return reserve(bytes);
+  return std::exchange(destination_, destination_ + padded(bytes));
 }
 
 void Weights::save(const std::byte* from, std::byte* to, int64_t bytes, Stream stream) {
@@ -123,15 +123,15 @@ void Weights::finish(Stream stream) {
 }
 
 std::byte* Weights::next_staging() {
-  turn_ = (turn_ + 1) % kStagings;
-  SKALD_CUDA(cudaEventSynchronize(sent_[turn_]));
-  return staging_[turn_].as<std::byte>();
+  staging_index_ = (staging_index_ + 1) % kStagings;
+  SKALD_CUDA(cudaEventSynchronize(upload_events_[staging_index_]));
+  return staging_[staging_index_].as<std::byte>();
 }
 
 void Weights::send(std::byte* to, int64_t bytes, Stream stream) {
-  SKALD_CUDA(cudaMemcpyAsync(to, staging_[turn_].as<std::byte>(), static_cast<size_t>(bytes),
-                             cudaMemcpyDefault, stream));
-  SKALD_CUDA(cudaEventRecord(sent_[turn_], stream));
+  SKALD_CUDA(cudaMemcpyAsync(to, staging_[staging_index_].as<std::byte>(),
+                             static_cast<size_t>(bytes), cudaMemcpyDefault, stream));
+  SKALD_CUDA(cudaEventRecord(upload_events_[staging_index_], stream));
 }
 
 Matrix Weights::upload(const JoinedRows& joined, DType format, Stream stream) {
@@ -177,8 +177,8 @@ Matrix Weights::upload(const JoinedRows& joined, DType format, Stream stream) {
       continue;
     }
     if (quantized) {
-      quantizer_->make({staged, format, staging, row, rows, matrix.ins, turn_}, blocks_.as<void>(),
-                       sent_[turn_], stream);
+      quantizer_->make({staged, format, staging, row, rows, matrix.ins, staging_index_},
+                       blocks_.as<void>(), upload_events_[staging_index_], stream);
     } else {
       send(blocks_.as<std::byte>(), rows * row_bytes, stream);
     }

@@ -34,7 +34,7 @@ class Weights {
 
   // Matrices that are uploaded from now on lie at `to`, one after the other; nullptr: in the memory
   // of the weights. `to` may be page-locked memory of the host.
-  void upload_to(std::byte* to) { elsewhere_ = to; }
+  void upload_to(std::byte* to) { destination_ = to; }
   // Copies what was uploaded elsewhere.
   void save(const std::byte* from, std::byte* to, int64_t bytes, Stream stream);
 
@@ -61,18 +61,18 @@ class Weights {
  private:
   std::byte* reserve(int64_t bytes);
   std::byte* reserve_matrix(int64_t bytes);
-  void send(std::byte* to, int64_t bytes, Stream stream);  // from staging_[turn_]
+  void send(std::byte* to, int64_t bytes, Stream stream);  // from staging_[staging_index_]
   std::byte* next_staging();                               // waits until its last copy is done
 
   DeviceMemory memory_, copies_;
   DeviceMemory blocks_;  // rows of a block format before they are packed
   std::optional<DeviceQuantizer> quantizer_;
   int64_t used_ = 0, copied_ = 0;
-  std::byte* elsewhere_ = nullptr;  // where the next matrix lies; nullptr: in memory_
+  std::byte* destination_ = nullptr;  // where the next matrix lies; nullptr: in memory_
   PinnedMemory staging_[kStagings];
   std::unique_ptr<cpu::ThreadPool> threads_;  // fill the staging buffers
-  EventOwner sent_[kStagings];
-  int turn_ = 0;
+  EventOwner upload_events_[kStagings];
+  int staging_index_ = 0;
 };
 
 }  // namespace skald::cuda

@@ -5,7 +5,8 @@
 namespace skald::cuda {
 namespace {
 
-// Kernels norm values where they norm the heads of queries and keys, and without weights.
+// True if the attention kernels can norm the values too: they do so together with the heads of
+// queries and keys, with the same eps and without weights.
 bool norms_values(const HeadNorm& norm, ActId v, const std::optional<QkNorm>& others) {
   return norm.x == v && norm.weight == WeightId::None && others && !others->whole &&
          others->eps == norm.eps;

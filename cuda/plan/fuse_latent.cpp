@@ -4,7 +4,8 @@
 
 namespace skald::cuda {
 
-// The columns of each head from its column `first` on, of rows that are so many heads.
+// Returns the place of columns: those of each head from its column `first` on. A row has `heads`
+// heads.
 HeadPlace Fuser::place(ActId buffer, int heads, int64_t first) const {
   const int64_t cols = program_.act(buffer).cols;
   return {buffer, first, cols / heads, cols};

@@ -41,7 +41,7 @@ struct FusedProgram {
   // For each op the first op that has the same weights, or the op itself. A looped model runs its
   // layers several times with weights that are on the GPU once.
   std::vector<size_t> first_with_weights;
-  std::vector<std::shared_ptr<const RowReader>> readers;  // own rows of program.weights
+  std::vector<std::shared_ptr<const RowReader>> readers;  // these own rows of program.weights
 
   const FusedLinear& head() const { return std::get<FusedLinear>(ops.back().op); }
   size_t buffers() const { return program.acts.size() + 3; }  // ActIds count up to here

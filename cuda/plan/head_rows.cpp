@@ -7,16 +7,16 @@ namespace {
 
 class HeadRows final : public RowReader {
  public:
-  HeadRows(TensorView from, const HeadRowsOf& rows) : from_(from), rows_(rows) {}
+  HeadRows(TensorView from, const HeadRowsOf& rows) : source_(from), rows_(rows) {}
 
   void read_row(int64_t row, std::byte* out) const override {
-    const int64_t head_rows = from_.rows / rows_.heads;
+    const int64_t head_rows = source_.rows / rows_.heads;
     const int64_t head = row / rows_.count;
-    from_.copy_row(head * head_rows + rows_.first + row % rows_.count, out);
+    source_.copy_row(head * head_rows + rows_.first + row % rows_.count, out);
   }
 
  private:
-  TensorView from_;
+  TensorView source_;
   HeadRowsOf rows_;
 };
 

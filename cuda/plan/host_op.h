@@ -10,12 +10,12 @@
 
 namespace skald::cuda {
 
-// A buffer has the same id on the CPU and on the GPU. There it has the activations' type, or
-// float32 (FusedProgram::row_bytes()); on the CPU float32.
+// A buffer has the same id on the CPU and on the GPU. On the GPU it has the activations' type or
+// float32 (FusedProgram::row_bytes()), on the CPU float32.
 struct HostOp {
   size_t first = 0, end = 0;  // range of the program's ops; `end` is exclusive
   std::vector<ActId> in;      // what the ops read
-  // What they leave. parts: buffers of the CPU that lie side by side in the GPU's buffer.
+  // What the ops write. parts: buffers of the CPU that lie side by side in the GPU's buffer.
   struct Out {
     ActId device;
     std::vector<ActId> parts;
@@ -23,7 +23,7 @@ struct HostOp {
   std::vector<Out> out;
 };
 
-// Nothing: the CPU cannot compute this op.
+// Returns nothing if the CPU cannot compute this op.
 std::optional<HostOp> host_op(const FusedProgram& fused, size_t op);
 
 // How the ops of steps with few rows are shared between the CPU and the GPU.
@@ -32,16 +32,16 @@ struct HostShare {
   double cpu = 0, link = 0;  // bytes of weights per second, both at the same time
 };
 // The ops (Placement::hosted()) that the CPU computes in steps of few rows, in their order, and the
-// bytes of their matrices. Of products, it gets the share that it reads while the link copies the
-// others: both are done at the same time. Nothing that is mapped is copied meanwhile, so of that it
-// gets all if it reads faster than a kernel would over the link. The ratio of both speeds is
-// rounded, so that two runs of a command, which measure a little differently, make the same choice.
-// A rule of the user (OpPlace::rule) overrides all that.
+// bytes of their matrices. The CPU and the link share the products so that both need the same time:
+// the CPU reads its share while the link copies the others. Mapped products are not copied: the CPU
+// gets all of them if it reads faster than a kernel would over the link. The ratio of both speeds
+// is rounded, so that two runs of a command, which measure a little differently, make the same
+// choice. A rule of the user (OpPlace::rule) comes first.
 struct HostPart {
   std::vector<size_t> ops;
   int64_t bytes = 0;
-  // Experts. Of the chosen ones that their cache does not have, the GPU gets this share over the
-  // link while the CPU computes the others.
+  // Layers of experts that CPU and GPU share. The GPU gets the share `copied` of the chosen experts
+  // that are not in its cache over the link, while the CPU computes the others.
   std::vector<size_t> shared;
   double copied = 1;
 };

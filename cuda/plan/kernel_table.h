@@ -167,7 +167,7 @@ struct ExpertsKernel {
   // Lets the next kernel start after its own wait, when the choice of experts is complete.
   bool after_choice = false;
   bool signals = false;  // has signal and wait (ExpertsLaunch)
-  // Non-null: of gate and up, the kernel may route the row itself.
+  // True if the product of gate and up can route the row itself. Null: the kernel never does.
   bool (*routes)(const ExpertsShape& gate, const RoutingShape&, int multiprocessors) = nullptr;
 
   constexpr KernelId id() const { return kernel_id(name.data()); }

@@ -241,7 +241,7 @@ bool can_leave(const FusedProgram& fused, size_t op, HostMemoryKind host) {
 
 void place_slots(Placement& placement) {
   constexpr std::ptrdiff_t kBefore = 2;
-  std::vector<const OpPlace*> before;  // the last ones
+  std::vector<const OpPlace*> before;  // the last kBefore ops that got slots
   placement.slots = 0;
   for (size_t index : placement.streamed) {
     OpPlace& op = placement.ops[index];

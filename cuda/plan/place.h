@@ -1,5 +1,5 @@
-// Where the matrices of a model lie if the GPU's memory is too small for all of them. Weights that
-// stay lie in the GPU's memory. All others lie in page-locked memory of the host:
+// Chooses where the matrices of a model lie if the GPU's memory is too small for all of them.
+// Weights that stay lie in the GPU's memory. All others lie in page-locked memory of the host:
 //   - Streamed: each step copies the matrices of an op to a slot in the GPU's memory, while the ops
 //     before it compute. The slots of ops that follow one another lie side by side; later ops use
 //     the same memory again.
@@ -45,7 +45,7 @@ struct OpPlace {
   Home home = Home::Device;
   int64_t bytes = 0;      // of the matrices
   int64_t slot = 0;       // Streamed: where they begin in the slots' memory
-  int64_t row_bytes = 0;  // what one row reads of them: of experts the chosen ones
+  int64_t row_bytes = 0;  // the bytes that one row reads: of experts only the chosen ones
   int cached = 0;         // Streamed experts: slots of their cache
   int64_t cache = 0;      // where the slots begin in the caches' memory
   std::optional<WeightPlace> rule = {};
@@ -60,7 +60,7 @@ struct Placement {
   int64_t caches = 0;            // bytes of the experts' caches: all slots, then all states
   int64_t host = 0;              // bytes of weights in the host's memory
   int64_t streamed_bytes = 0;    // the part of `host` that is copied, or mapped
-  int64_t row_bytes = 0;         // what one row reads of that, if it chooses experts at random
+  int64_t row_bytes = 0;  // the part of streamed_bytes that one row reads, with random experts
 
   int64_t host_by_rule = 0, device_by_rule = 0;  // MemoryPlan
   HostMemoryKind kind = HostMemoryKind::Auto;
@@ -97,11 +97,11 @@ void place_slots(Placement& placement);
 // When a step may begin the copies of some streamed ops, which it runs in this order. Steps follow
 // one another, so the first copies of a step begin in the step before it.
 struct CopyTime {
-  size_t op;     // whose matrices are copied
+  size_t op;     // the op whose matrices are copied
   size_t after;  // the op that must have computed before, because it reads the same slot
   bool ahead;    // `after` belongs to the step before
 };
-// In the order in which the copies begin.
+// Returns the copies in the order in which they begin.
 std::vector<CopyTime> copy_times(const Placement& placement, const std::vector<size_t>& ops);
 
 }  // namespace skald::cuda

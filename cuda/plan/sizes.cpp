@@ -63,7 +63,7 @@ ExpertSizes expert_sizes(const FusedProgram& fused, const SizeOptions& options) 
     const std::vector<ExpertStack> stacks = fused.stacks(*experts);
     const int64_t dim = stacks.back().outs, ffn_dim = stacks.back().ins;
     grow(sizes.logits, rows * experts->spec.count * 4);
-    grow(sizes.sent, kMostRouted * 4);
+    grow(sizes.router_logits, kMostRouted * 4);
     grow(sizes.choices, places * 4);
     grow(sizes.begins, (int64_t{experts->spec.count} + 2) * 4);
     grow(sizes.slots, int64_t{experts->spec.count} * 4);
@@ -101,7 +101,7 @@ int64_t pieces_of_products(const FusedProgram& fused) {
   return count;
 }
 
-// Whether the layer's keys serve as values, so that the cache has no others.
+// True if the layer's keys serve as values, so that the cache has no values.
 bool keys_serve(const FusedProgram& fused, int64_t layer) {
   return std::any_of(fused.ops.begin(), fused.ops.end(), [layer](const FusedOp& op) {
     const auto* attention = std::get_if<FusedAttention>(&op.op);

@@ -59,21 +59,21 @@ struct StepLayout {
 
 // Sizes for the largest layer of routed experts.
 struct ExpertSizes {
-  int64_t logits = 0;   // [rows, count], float
-  int64_t sent = 0;     // RouterPart::sent
-  int64_t choices = 0;  // each of four lists: one number per row and chosen expert
-  int64_t begins = 0;   // [count + 1], then the number of tiles
-  int64_t tiles = 0;    // Routing::tiles
-  int64_t slots = 0;    // [count]: ChooseSlotsLaunch::slots
-  int64_t moves = 0;    // [2 + 2 * count]: ChooseSlotsLaunch::moves
+  int64_t logits = 0;         // [rows, count], float
+  int64_t router_logits = 0;  // RouterPart::logits
+  int64_t choices = 0;        // each of four lists: one number per row and chosen expert
+  int64_t begins = 0;         // [count + 1], then the number of tiles
+  int64_t tiles = 0;          // Routing::tiles
+  int64_t slots = 0;          // [count]: ChooseSlotsLaunch::slots
+  int64_t moves = 0;          // [2 + 2 * count]: ChooseSlotsLaunch::moves
   int64_t tickets = 0;
   int64_t gated = 0;  // [places, ffn_dim]
   int64_t pairs = 0;  // [places, 2 * ffn_dim], if gate and up are two stacks; or placed rows
   int64_t sums = 0;   // [places, dim], float; or placed rows
 
   int64_t lists() const {
-    return padded(logits) + padded(sent) + 4 * padded(choices) + padded(begins) + padded(tiles) +
-           padded(tickets) + padded(slots) + padded(moves);
+    return padded(logits) + padded(router_logits) + 4 * padded(choices) + padded(begins) +
+           padded(tiles) + padded(tickets) + padded(slots) + padded(moves);
   }
   int64_t rows() const { return padded(gated) + padded(pairs) + padded(sums); }
 };

@@ -137,7 +137,7 @@ struct BiasEntry {
   DType type;
   BufferName out;
   float scale;
-  bool bias, activates;  // at least one
+  bool bias, activates;  // at least one is true
 };
 struct PostNormEntry {
   bool copy;  // also writes the residual stream in the activations' type
@@ -190,8 +190,8 @@ struct ExpertsEntry {
   size_t stack;  // index into FusedProgram::stacks()
   ExpertsShape shape;
   BufferName in, out;
-  bool in_place = false;  // reads the chosen experts on the host, or
-  bool slots = false;     // where CacheEntry says
+  bool in_place = false;  // reads the chosen experts where they lie on the host, or with `slots`
+  bool slots = false;     // in the slots that CacheEntry has given them
   bool routes = false;    // gate and up: routes the row, so that there is no RouteEntry
   bool routed = false;    // down: after such gate and up
 };

@@ -173,10 +173,11 @@ class CudaExecutor final : public RankExecutor {
     begin(step, extension);
     try {
       clock_.begin(stream_);
-      use_spare([&] { compute(step); }, fused_.program.states.empty());  // a state changes once
+      // A step that changes recurrent states cannot be computed a second time.
+      use_spare([&] { compute(step); }, fused_.program.states.empty());
       clock_.end(stream_);
-      // No step of the group is under way when a rank fails in the next, nor beside another
-      // group's.
+      // Waits for the step: when a rank fails in the next step, no earlier step of the group still
+      // runs, and steps of two groups never run at the same time.
       if (exchange_) SKALD_CUDA(cudaStreamSynchronize(stream_));
     } catch (...) {  // for example, no memory for a graph
       clock_.end(stream_);
@@ -338,7 +339,7 @@ class CudaExecutor final : public RankExecutor {
     computed_logits_ = rows;
   }
 
-  void compute(Step step) {  // that was admitted
+  void compute(Step step) {  // the admitted step
     const int rows = static_cast<int>(rows_.count());
     computed_logits_ = 0;
     const bool several = !rows_.one_row_each;

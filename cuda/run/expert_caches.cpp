@@ -46,7 +46,7 @@ void ExpertCaches::learn() {
   SKALD_CUDA(cudaMemcpyAsync(states_.data(), memory_.as<std::byte>() + states_begin_,
                              states_.size() * 4, cudaMemcpyDeviceToHost, stream_));
   SKALD_CUDA(cudaStreamSynchronize(stream_));
-  known_ = true;
+  states_known_ = true;
 }
 
 CacheState ExpertCaches::state(size_t op) const {

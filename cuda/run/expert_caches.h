@@ -19,7 +19,7 @@ class ExpertCaches {
   ExpertCaches(const FusedProgram& fused, const Placement& placement, const LoadedModel& loaded,
                Stream stream);
 
-  // Whether a layer's cache has slots. Without any, it still says which chosen experts are read on
+  // True if a layer's cache has slots. Without any, it still says which chosen experts are read on
   // the host and which the CPU computes.
   bool has(size_t op) const { return placement_.ops[op].cached > 0; }
   CacheState state(size_t op) const;
@@ -28,13 +28,13 @@ class ExpertCaches {
     const CachedStack found = stacks_of(op)[stack];
     return has(op) ? found.cache : found.all;
   }
-  // Without `moves` and `blocks`.
+  // Fills all fields but `moves` and `blocks`.
   MoveExpertsLaunch moves(size_t op) const;
   ExpertUse use() const;  // waits for the GPU
 
   // A step that is enqueued now may change the caches.
-  void will_change() { known_ = states_.empty(); }
-  bool known() const { return known_; }
+  void will_change() { states_known_ = states_.empty(); }
+  bool known() const { return states_known_; }
   void learn();  // which experts the caches have; waits for the GPU
   // Enqueues the copies of the experts that the cache does not have, to where all lie together. The
   // cache must be known.
@@ -59,9 +59,9 @@ class ExpertCaches {
   DeviceMemory memory_;
   std::vector<int64_t> state_at_;  // of each op, in numbers of 4 bytes from the first state on
   int64_t states_begin_ = 0;       // bytes
-  std::vector<int32_t> states_;    // as on the GPU, if known_
+  std::vector<int32_t> states_;    // as on the GPU, if states_known_
   DeviceMemory counts_;
-  bool known_ = true;
+  bool states_known_ = true;
 };
 
 }  // namespace skald::cuda

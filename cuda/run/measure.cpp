@@ -91,7 +91,7 @@ double sum_seconds(PeerThreads& threads, int64_t count, int times) {
       for (int time = 0; time < times; ++time) launch_all_reduce(launch, stream);
     };
     const auto enqueue = [&] { graphs.run({times, 0}, stream, sums); };
-    for (int pass = 0; pass < 2; ++pass) enqueue();  // then there is a graph
+    for (int pass = 0; pass < 2; ++pass) enqueue();  // captures the graph
     seconds[static_cast<size_t>(rank)] = best_seconds(enqueue, stream) / times;
   });
   return *std::max_element(seconds.begin(), seconds.end());

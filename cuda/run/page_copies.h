@@ -14,7 +14,7 @@ namespace skald::cuda {
 
 class PageCopies {
  public:
-  // Where the pages and states lie on the GPU, and the bytes of one of each.
+  // The addresses of pages and states on the GPU, and the bytes of one of each.
   struct Cache {
     std::byte* pages;
     int64_t page_bytes;

@@ -228,12 +228,12 @@ void DeviceSampler::sample(const SampleLaunch& launch, bool greedy, Stream strea
 void DeviceSampler::launch(const Rows& rows, const NextStep& next, Stream stream) const {
   SampleLaunch launch = launch_of(rows.logits, 0, rows.count);
   launch.results = first_results_.as<SampleResult>();
-  launch.tells_host = false;
+  launch.results_on_host = false;
   launch.next = next;
   sample(launch, rows.greedy, stream);
   SKALD_CUDA(cudaEventRecord(pick_event_, stream));
   SKALD_CUDA(cudaStreamWaitEvent(beside_, pick_event_, 0));
-  launch_tell_host(launch.results, results(), rows.count, beside_);
+  launch_copy_results(launch.results, results(), rows.count, beside_);
   SKALD_CUDA(cudaEventRecord(results_event_, beside_));
 }
 

@@ -76,7 +76,9 @@ void StepOps::launch(const Step& step, const StepEntry& entry, const ExpertsEntr
     route = route_launch(step, entry);
     launch.route = &route;
   }
-  if (experts.routes || experts.routed) launch.sent = memory_.experts.sent.as<uint32_t>();
+  if (experts.routes || experts.routed) {
+    launch.router_logits = memory_.experts.router_logits.as<uint32_t>();
+  }
   cuda::launch(*experts.kernel, launch, stream_);
 }
 

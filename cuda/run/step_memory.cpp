@@ -8,8 +8,8 @@ namespace {
 constexpr const char *kActivations = "activations", *kAttentionRows = "attention",
                      *kChoices = "experts' choices";
 
-// Sets all logits to kNotSent.
-cudaError_t unsend(const DeviceMemory& logits, Stream stream) {
+// Sets all of RouterPart::logits to kNotSent.
+cudaError_t clear_logits(const DeviceMemory& logits, Stream stream) {
   static_assert(kNotSent == ~0u);
   if (logits.bytes() == 0) return cudaSuccess;
   return cudaMemsetAsync(logits.as<void>(), 0xff, static_cast<size_t>(logits.bytes()), stream);
@@ -25,7 +25,7 @@ StepMemory::StepMemory(const Sizes& sizes, Stream stream)
       attention{DeviceMemory(sizes.attention, kAttentionRows),
                 DeviceMemory(sizes.tickets, kAttentionRows)},
       experts{DeviceMemory(sizes.experts.logits, kChoices),
-              DeviceMemory(sizes.experts.sent, kChoices),
+              DeviceMemory(sizes.experts.router_logits, kChoices),
               DeviceMemory(sizes.experts.choices, kChoices),
               DeviceMemory(sizes.experts.choices, kChoices),
               DeviceMemory(sizes.experts.choices, kChoices),
@@ -41,18 +41,18 @@ StepMemory::StepMemory(const Sizes& sizes, Stream stream)
       delta_factors(sizes.delta_factors, kActivations),
       logits_part(sizes.logits_part, "logits") {
   // A tile may have more rows than the step. Products multiply those rows as well, so the workspace
-  // and the carried rows must hold numbers.
+  // and the carried rows must not hold NaN.
   for (const DeviceMemory* memory : {&products.tickets, &products.carried, &products.workspace,
                                      &attention.tickets, &experts.tickets}) {
     if (memory->bytes() == 0) continue;
     SKALD_CUDA(
         cudaMemsetAsync(memory->as<void>(), 0, static_cast<size_t>(memory->bytes()), stream));
   }
-  SKALD_CUDA(unsend(experts.sent, stream));
+  SKALD_CUDA(clear_logits(experts.router_logits, stream));
 }
 
 // The caller reports the error that broke the step. An error of this call would hide that one.
-void StepMemory::clear_sent(Stream stream) { (void)unsend(experts.sent, stream); }
+void StepMemory::clear_sent(Stream stream) { (void)clear_logits(experts.router_logits, stream); }
 
 unsigned* StepMemory::Products::signal() const {
   return tickets.as<unsigned>() + tickets.bytes() / static_cast<int64_t>(sizeof(unsigned)) - 1;

@@ -12,7 +12,7 @@ struct StepMemory {
   // Fills two kinds of memory with zeros on the stream: tickets, and activations that kernels may
   // read before they are written.
   StepMemory(const Sizes& sizes, Stream stream);
-  // Sets RouterPart::sent to kNotSent. Call it after a step that failed, because its router may
+  // Sets RouterPart::logits to kNotSent. Call it after a step that failed, because its router may
   // have written logits there.
   void clear_sent(Stream stream);
 
@@ -30,8 +30,8 @@ struct StepMemory {
   } attention;
 
   struct Experts {
-    DeviceMemory logits, sent, chosen, weights, places, row_of, begins, tiles, tickets, slots,
-        moves;
+    DeviceMemory logits, router_logits, chosen, weights, places, row_of, begins, tiles, tickets,
+        slots, moves;
     DeviceMemory gated, pairs, sums;  // [places, ...]
   } experts;
 

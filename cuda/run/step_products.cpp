@@ -31,7 +31,7 @@ LinearLaunch StepOps::product_launch(const Step& step, const StepEntry& entry,
   launch.out = address(step, piece.out, typed ? p_.fused.type : DType::F32);
   launch.gemv.ticket = memory_.products.tickets.as<unsigned>() + piece.ticket;
   launch.gemv.paired = product.paired;
-  launch.gemv_q.late_start = entry.left(EdgeKind::LateStart);
+  launch.gemv_q.next_starts_late = entry.left(EdgeKind::LateStart);
   launch.gemv_q.signal = entry.left(EdgeKind::Signal) ? memory_.products.signal() : nullptr;
   launch.gemv_q.wait = entry.taken(EdgeKind::Signal) ? memory_.products.signal() : nullptr;
   launch.gemm_q = gemm_q_part(step, entry, product, piece);

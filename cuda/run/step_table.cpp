@@ -28,7 +28,7 @@ void StepBuffer::send(Step step, const StepRows& rows, Stream stream) {
 void StepBuffer::send_with_tiles(Step step, const StepRows& rows,
                                  const std::vector<AttentionSpec>& specs, AttentionCode code,
                                  Stream stream) {
-  SKALD_CUDA(cudaEventSynchronize(sent_));  // the last copy has been read from host_
+  SKALD_CUDA(cudaEventSynchronize(copy_event_));  // the last copy has been read from host_
   fill(step, rows);
   std::fill(tile_counts_.begin(), tile_counts_.end(), 0);
   for (size_t i = 0; i < specs.size(); ++i) {
@@ -46,7 +46,7 @@ void StepBuffer::send_with_tiles(Step step, const StepRows& rows,
     SKALD_CUDA(cudaMemcpyAsync(list(layout_.given), host, given.size_bytes(),
                                cudaMemcpyHostToDevice, stream));
   }
-  SKALD_CUDA(cudaEventRecord(sent_, stream));
+  SKALD_CUDA(cudaEventRecord(copy_event_, stream));
 }
 
 void StepBuffer::fill(Step step, const StepRows& rows) {

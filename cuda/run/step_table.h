@@ -50,7 +50,7 @@ class StepBuffer {
   bool by_page_;
   PinnedMemory host_;
   DeviceMemory device_;
-  EventOwner sent_;
+  EventOwner copy_event_;
   std::vector<int32_t> positions_, begins_, slots_;
   std::vector<NextRow> next_rows_;
   std::vector<int> tile_counts_;  // one per spec

@@ -23,7 +23,7 @@ WeightCopies::~WeightCopies() {
 
 void WeightCopies::begin(const StepPlan& plan) {
   // Copies that have begun leave out experts that a cache had, and may have lost since.
-  const bool valid = std::exchange(begun_, {}) == plan.begun && caches_.known();
+  const bool valid = std::exchange(begun_ops_, {}) == plan.begun && caches_.known();
   if (!caches_.known()) caches_.learn();
   if (valid) return;
   for (size_t op : plan.begun) copy(op);

@@ -29,7 +29,7 @@ class WeightCopies {
   // begin() and end() enclose the entries of a plan with copies. A step that ends by an Error needs
   // no end(): the next begin() starts all copies anew.
   void begin(const StepPlan& plan);
-  void end(const StepPlan& plan) { begun_ = plan.begun; }
+  void end(const StepPlan& plan) { begun_ops_ = plan.begun; }
   void copy(size_t op);  // once everything enqueued so far has computed
   // What is enqueued from now on waits for the op's last copy. Experts in a cache are then copied
   // from there, by a kernel.
@@ -50,9 +50,9 @@ class WeightCopies {
   std::optional<StreamOwner> beside_;
   std::map<size_t, EventOwner> copied_;  // by op
   std::optional<EventOwner> computed_;
-  std::vector<size_t> begun_;   // ops whose copies have begun for the next step
-  std::vector<size_t> hosted_;  // what a measurement copies
-  DeviceMemory measured_;       // where it copies mapped weights to
+  std::vector<size_t> begun_ops_;  // ops whose copies have begun for the next step
+  std::vector<size_t> hosted_;     // what a measurement copies
+  DeviceMemory measured_;          // where it copies mapped weights to
   std::optional<TimedEventOwner> start_, end_;
   int64_t measured_bytes_ = 0;
 };

@@ -192,7 +192,7 @@ struct Layer {
                                false,
                                false,
                                floats(data.route_weight)};
-    const TestBuffer sent = buffers.holding(std::vector<uint32_t>(kMostRouted, kNotSent));
+    const TestBuffer router_logits = buffers.holding(std::vector<uint32_t>(kMostRouted, kNotSent));
     if (!routes) {
       launch_route(route, test.stream);
       launch_sort_choices(routing, false, test.stream);
@@ -209,7 +209,7 @@ struct Layer {
     first.out_order = order;
     if (routes) {
       first.route = &route;
-      first.sent = reinterpret_cast<uint32_t*>(sent.data);
+      first.router_logits = reinterpret_cast<uint32_t*>(router_logits.data);
     }
     first.routing = routing;
     first.weight = holding(gate);
@@ -242,7 +242,7 @@ struct Layer {
     last.routing = routing;
     last.weight = holding(down);
     last.bias = floats(data.down_bias);
-    last.sent = first.sent;
+    last.router_logits = first.router_logits;
     const bool combines = has_results(kernel, routing);
     if (combines) combine(kernel, last, x, problem);
     if (has_sums(kernel, routing)) sum(kernel, last, x, combines, problem);
@@ -253,8 +253,8 @@ struct Layer {
     if (c.apart && !buffers.intact(pairs)) problem = "it wrote beyond a buffer";
     check_zero(tickets, problem);
     check_zero(own_tickets, problem);
-    for (const std::byte left : buffers.bytes_of(sent)) {
-      if (left != std::byte{0xff}) problem = "its sent logits stay after the launch";
+    for (const std::byte left : buffers.bytes_of(router_logits)) {
+      if (left != std::byte{0xff}) problem = "its router logits stay after the launch";
     }
     return x;
   }
@@ -318,7 +318,7 @@ struct Layer {
     summed.routing = last.routing;
     summed.weight = last.weight;
     summed.bias = last.bias;
-    summed.sent = last.sent;
+    summed.router_logits = last.router_logits;
     summed.results = reinterpret_cast<float*>(results.data);
     summed.tickets = reinterpret_cast<unsigned*>(tickets.data);
     summed.out = x.data;

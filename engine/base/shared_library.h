@@ -6,7 +6,7 @@
 
 namespace skald {
 
-// Opens the first library of a list that is there. It stays open until the program ends: its
+// Opens the first library of a list that exists. The library stays open until the program ends: its
 // functions may be in use by any thread.
 class SharedLibrary {
  public:
@@ -17,7 +17,8 @@ class SharedLibrary {
   // Empty if the library is open and all functions were found; otherwise what went wrong first.
   const std::string& problem() const { return problem_; }
 
-  // The address of a function. Null where there is none, which problem() says from then on.
+  // Returns the address of a function. Null: the library has no such function, and problem() says
+  // so from then on.
   void* find(const char* function);
 
  private:

@@ -203,7 +203,7 @@ class CpuExecutor final : public RankExecutor {
     return kind == CacheKind::Page ? static_cast<void*>(page(number)) : state(number);
   }
 
-  // Where the step's rows find the state of one op.
+  // Returns where the step's rows find the state of one op.
   const StateRow* state_rows(int index) {
     state_rows_.clear();
     for (size_t r = 0; r < rows_.size(); ++r) {

@@ -21,12 +21,12 @@ struct FloatProduct {
   float* out;          // [rows, outs]
   int64_t out_stride;  // floats
   int64_t outs, rows, k;
-  float* sums;  // workspace of sums_floats(outs) floats; nullptr: all of k in one sweep
+  float* sums;  // workspace of sums_floats(outs) floats; nullptr: one sweep over all k columns
 };
 
 struct FloatKernels {
   void (*product)(const FloatProduct& p);
-  // Decodes part of a row. For types with has_float_weights(), but F32.
+  // Decodes a part of a row. The type has has_float_weights() and is not F32.
   void (*convert)(DType type, const std::byte* from, float* to, int64_t count);
   int64_t (*sums_floats)(int64_t outs);
   int64_t tile_rows;  // rows of x that share one read of the weights

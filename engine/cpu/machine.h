@@ -18,8 +18,8 @@ DeviceMemorySize machine_memory();
 // Memory that this program locks cannot be taken from other programs.
 int64_t lockable_memory(const std::filesystem::path& meminfo = "/proc/meminfo");
 
-// What the limits of the cgroup `path` below `root` and its ancestors leave, beside memory that the
-// system cannot drop; INT64_MAX: no limit.
+// Returns how many bytes the limits of the cgroup `path` below `root` and of its ancestors leave.
+// Memory that the system can drop counts as free. INT64_MAX: no limit.
 int64_t cgroup_memory_left(const std::filesystem::path& root, const std::filesystem::path& path);
 
 // The smallest memory.max of the cgroup `path` below `root` and its ancestors; 0: no limit.

@@ -111,7 +111,7 @@ void RowOps::run(const Add& op, int64_t rows) {
   kernels_.add({data(op.x), data(op.y), rows * cols(op.x), op.scale, op.keep});
 }
 
-// Norm weights, biases, convolutions and the numbers of heads, decoded to float32. Experts' biases
+// Decodes norm weights, biases, convolutions and the numbers of heads to float32. Experts' biases
 // have a row for each expert, convolutions one for each column.
 void RowOps::decode_vectors() {
   vectors_.resize(program_.weights.size());

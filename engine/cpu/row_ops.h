@@ -20,7 +20,8 @@ inline constexpr bool kIsRowOp =
 
 class RowOps {
  public:
-  // Borrows all. For steps of at most `most_rows` rows. observer: of products, or nullptr.
+  // Borrows all arguments. A step has at most `most_rows` rows. observer: sees the inputs of
+  // products; nullptr: there is none.
   RowOps(const Program& program, Kernels& kernels, int64_t most_rows,
          ProductObserver* observer = nullptr);
 
@@ -29,7 +30,7 @@ class RowOps {
   const float* vector(WeightId id) const {
     return id == WeightId::None ? nullptr : vectors_[static_cast<size_t>(id)].data();
   }
-  int64_t bytes() const;  // of the buffers
+  int64_t bytes() const;  // the size of the buffers
 
   void run(const Norm& op, int64_t rows);
   void run(const HeadNorm& op, int64_t rows);
@@ -38,7 +39,7 @@ class RowOps {
   void run(const GatedAct& op, int64_t rows);
   void run(const Activate& op, int64_t rows);
   void run(const RowGate& op, int64_t rows);
-  // choice: of experts that are known already; null pointers: the op's router chooses.
+  // The chosen experts, if they are already known; null pointers: the op's router chooses.
   struct Choice {
     const int32_t* chosen = nullptr;  // ExpertsArgs::chosen
     const float* weights = nullptr;

@@ -121,8 +121,8 @@ struct ModelConfig {
   // attends to is multiplied by sigmoid(gate), each number by itself.
   bool attention_gate = false;
   QkNorm qk_norm = QkNorm::None;
-  // Where a file has no weights for the norms of heads, they have none, and queries are multiplied
-  // by this (Muse Glimmer); 0: all files have weights.
+  // The factor of queries if a file has no weights for the norms of heads (Muse Glimmer); 0: all
+  // files have weights.
   float bare_query_scale = 0;
   bool norm_after_rope = false;  // qk_norm stands after the rotation; for Heads alone
   float norm_plus = 0;           // added to the file's norm weights: 1 if the file holds weight - 1

@@ -294,8 +294,9 @@ struct Program {
   ActId stream() const;        // the residual stream, which the first op writes
   ActId features(Features kind) const;
   int64_t state_floats() const;  // all states of a sequence; 0: the model has none
-  // The bytes that a decode step of so many sequences reads: a row of the embedding for each, and
-  // as many experts as rows choose that choose all experts equally often, each by itself.
+  // The bytes that a decode step of so many sequences reads: a row of the embedding for each
+  // sequence, and the expected number of different experts if each row chooses its experts at
+  // random.
   int64_t weight_bytes(int sequences = 1) const;
 };
 

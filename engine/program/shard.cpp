@@ -55,7 +55,7 @@ class ShardBuilder {
   }
   ActId act(ActId id) { return act(id, whole_.act(id).cols); }
 
-  // ---- Weights: the same one is made once ----
+  // ---- Weights: equal parts are made once ----
 
   struct Part {
     enum class Of : uint8_t { All, Rows, Cols, Zeros } of = Of::All;
@@ -95,7 +95,7 @@ class ShardBuilder {
   // `count` weights with successive numbers, as a stack of experts has.
   WeightId weights(WeightId first, int count, const Part& part) {
     if (first == WeightId::None) return first;
-    for (const auto& [known, with, id] : made_) {
+    for (const auto& [known, with, id] : parts_made_) {
       if (known == first && with == part) return id;
     }
     const auto id = static_cast<WeightId>(out_.weights.size());
@@ -103,7 +103,7 @@ class ShardBuilder {
       const auto from = static_cast<WeightId>(static_cast<int32_t>(first) + i);
       out_.weights.push_back(cut(whole_.weight(from), part));
     }
-    made_.emplace_back(first, part, id);
+    parts_made_.emplace_back(first, part, id);
     return id;
   }
   WeightId weight(WeightId id, const Part& part) { return weights(id, 1, part); }
@@ -249,7 +249,7 @@ class ShardBuilder {
   Role role_;  // of the op that is being converted
   Program out_;
   std::vector<std::pair<ActId, int64_t>> acts_;
-  std::vector<std::tuple<WeightId, Part, WeightId>> made_;
+  std::vector<std::tuple<WeightId, Part, WeightId>> parts_made_;
 };
 
 }  // namespace

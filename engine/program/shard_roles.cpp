@@ -117,8 +117,8 @@ class Cutter {
 
   static int64_t block(const Weight& weight) { return info(weight.view.type).block_elems; }
 
-  // A number of columns that are not divided: whole blocks, and as many as kernels like, if all
-  // ranks get the same number.
+  // Returns the number of columns that stay together on a rank: whole blocks. It is larger, as
+  // kernels prefer, if all ranks then still get the same number of columns.
   int64_t even_unit(int64_t columns, int64_t block) const {
     constexpr int64_t kLikedColumns = 256;
     for (int64_t unit = kLikedColumns; unit > block; unit /= 2) {
@@ -225,7 +225,7 @@ class Cutter {
         ops_[r]);
   }
 
-  // Every op that reads a buffer of which the rank has a part knows that.
+  // True if every op that reads a buffer of which the rank has only a part expects a part.
   bool all_readers_are_cut() const {
     for (const size_t i : changed_) {
       if (roles_[i].kind == Kind::Columns) continue;

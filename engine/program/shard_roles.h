@@ -20,8 +20,8 @@ struct Cut {
   bool whole_heads(int64_t width) const { return first % width == 0 && count % width == 0; }
 };
 
-// Where the units of a rank begin, of all ranks' together. The first rank has as many as any other,
-// so that what is planned for it suffices for all.
+// Returns the first unit of a rank, counted over all ranks. The first rank has as many as any
+// other, so that what is planned for it suffices for all.
 constexpr int64_t first_unit(int64_t units, int64_t rank, int64_t ranks) {
   return (units * rank + ranks - 1) / ranks;
 }

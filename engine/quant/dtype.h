@@ -38,7 +38,7 @@ const DTypeInfo& info(DType type);
 std::span<const DTypeInfo> all_dtypes();
 inline std::string_view name(DType type) { return info(type).name; }
 
-// Whether the codes of weights are floats: in the plain formats, and in those of other tools'
+// True if the codes of weights are floats: in the plain formats, and in those of other tools'
 // checkpoints. A user may quantize such weights, or merge adapters into them.
 inline bool has_float_weights(DType type) {
   return info(type).block_elems == 1 || info(type).gguf_id == kNoGgufId;

@@ -278,8 +278,8 @@ void Scheduler::out_of_memory(const std::string& problem) {
   guessed ? guesses_.reset() : lower_load(problem);
 }
 
-// After a step that has failed, or whose picks have: its tokens do not count as computed. The
-// executor may have taken more back already, to the last checkpoint.
+// Call it after a step that failed, or whose picks failed: its tokens do not count as computed. The
+// executor may already have cut a sequence further back, to its last checkpoint.
 void Scheduler::take_back_step() {
   for (const StepPicks::Rows& part : parts_) {
     Sequence& sequence = part.sample->sequence;

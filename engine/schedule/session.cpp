@@ -98,15 +98,15 @@ void Session::guess(std::unique_ptr<Guesser> guesser) { guesser_ = std::move(gue
 
 // Keeps a recurrent state for wrong guesses. False: it cannot be kept.
 bool Session::keep_state() {
-  if (kept_ != sequence_.length()) forget_state();
+  if (kept_length_ != sequence_.length()) forget_state();
   const Sequence::Kept kept = sequence_.checkpoint();
-  if (kept == Sequence::Kept::Now) kept_ = sequence_.length();
+  if (kept == Sequence::Kept::Now) kept_length_ = sequence_.length();
   return kept != Sequence::Kept::No;
 }
 
 void Session::forget_state() {
-  if (kept_ >= 0) sequence_.forget(kept_);
-  kept_ = -1;
+  if (kept_length_ >= 0) sequence_.forget(kept_length_);
+  kept_length_ = -1;
 }
 
 // The tokens of guesses that nobody has asked for are not a part of the session.
@@ -156,7 +156,7 @@ bool Session::check_guesses() {
   size_t right = 0;
   while (right < guesses.size() && picked[right].token == guesses[right]) ++right;
   guesser_->checked(static_cast<int>(right));
-  guesser_->took(step_rows);
+  guesser_->step_ended(step_rows);
   show(before, rows + static_cast<int64_t>(right));
   sequence_.truncate(size + static_cast<int64_t>(right));
   appended_ = 0;
@@ -188,7 +188,7 @@ Picked Session::next(TokenFilter* filter, bool last) {
                      : executor_->pick_and_run({&request, 1}, {&sequence, 1});
   early_step_ = picks.step;
   tokens_.push_back(picks.picked.front().token);
-  if (guesses) guesser_->took(1);
+  if (guesses) guesser_->step_ended(1);
   return std::move(picks.picked.front());
 }
 

@@ -113,7 +113,8 @@ class Session {
   // recurrent state went back.
   std::deque<Picked> ready_;
   std::vector<int32_t> guessed_;  // tokens_, and the guesses of the last step
-  int64_t kept_ = -1;  // the length whose state is kept for guesses alone; -1: there is none
+  // The length whose recurrent state is kept for wrong guesses alone; -1: there is none.
+  int64_t kept_length_ = -1;
 };
 
 }  // namespace skald

@@ -5,7 +5,8 @@
 namespace skald {
 namespace {
 
-// Up to `most` of the sample's pending rows, and which of them give something.
+// Returns up to `most` of the sample's pending rows, and for which of them the step computes
+// results.
 StepPicks::Rows part_of(ScheduledSample& sample, int64_t most) {
   const int64_t at = sample.sequence.length();
   int64_t count = std::min(sample.pending(), most);

@@ -7,10 +7,10 @@
 namespace skald {
 namespace {
 
-constexpr double kNewRightShare = 0.1;  // of a new observation in a mean
+constexpr double kNewShare = 0.1;  // of a new observation in a mean
 constexpr double kNewSampleShare = 0.02;
 // A sample whose guesses were often wrong gets no rows, so no new guess could raise its estimate.
-// Therefore each step without guesses moves the estimate back to kFirstRight by this share.
+// Therefore each step without guesses moves the estimate back to kFirstProbability by this share.
 constexpr double kForgotten = 0.01;
 constexpr int kMostFailures = 3;  // of the draft model
 
@@ -46,8 +46,9 @@ void SharedGuessCounts::add(const SharedGuessCounts& other) {
   if (draft_ended_by.empty()) draft_ended_by = other.draft_ended_by;
 }
 
-double& StepGuesses::right_of(GuessedSample& sample, bool drafted) const {
-  return drafted ? sample.draft_right : sample.right[static_cast<size_t>(sample.kind)];
+double& StepGuesses::probability_of(GuessedSample& sample, bool drafted) const {
+  return drafted ? sample.draft_probability
+                 : sample.probabilities[static_cast<size_t>(sample.kind)];
 }
 
 // Estimates in how many further steps the sample may have guesses.
@@ -62,7 +63,7 @@ double StepGuesses::steps_left(const ScheduledSample& sample) const {
 GuessedSample& StepGuesses::guessed(ScheduledSample& sample) const {
   if (!sample.guesses) {
     sample.guesses = std::make_shared<GuessedSample>(plan_.file);
-    sample.guesses->draft_right = draft_right_;
+    sample.guesses->draft_probability = draft_probability_;
   }
   if (plan_.draft && !sample.guesses->draft) sample.guesses->draft = plan_.draft->new_text();
   return *sample.guesses;
@@ -81,8 +82,8 @@ void StepGuesses::offer(StepPicks::Rows& part, const Room& room) {
   GuessedSample& guesses = guessed(sample);
   const auto list = [&](int count, bool drafted, double seconds) {
     if (count == 0) return;
-    offered_.push_back({&part, drafted});
-    offers_.push_back({right_of(guesses, drafted), count, sample.age, drafted, seconds});
+    part_sources_.push_back({&part, drafted});
+    sources_.push_back({probability_of(guesses, drafted), count, sample.age, drafted, seconds});
   };
   if (plan_.ngram) {
     const Offer repeated = guesses.proposer.offer(text_of(sample), most);
@@ -98,58 +99,58 @@ void StepGuesses::offer(StepPicks::Rows& part, const Room& room) {
 void StepGuesses::add(std::span<StepPicks::Rows> parts, const Room& room) {
   measured_ = std::all_of(parts.begin(), parts.end(), is_one_row);
   if (!measured_) return;
-  offered_.clear();
-  offers_.clear();
+  part_sources_.clear();
+  sources_.clear();
   for (StepPicks::Rows& part : parts) offer(part, room);
-  const auto shares = control_.share(offers_, std::ssize(parts), std::min(room.rows, rows_));
+  const auto shares = control_.share(sources_, std::ssize(parts), std::min(room.rows, rows_));
   int64_t pages = room.pages;
   bool repeats = false;
   drafting_.clear();
-  asked_.clear();
-  for (size_t i = 0; i < offered_.size(); ++i) {
-    StepPicks::Rows& part = *offered_[i].part;
-    const bool drafted = offered_[i].drafted;
+  requests_.clear();
+  for (size_t i = 0; i < part_sources_.size(); ++i) {
+    StepPicks::Rows& part = *part_sources_[i].part;
+    const bool drafted = part_sources_[i].drafted;
     ScheduledSample& sample = *part.sample;
     GuessedSample& guesses = *sample.guesses;
     const int64_t more = sample.sequence.missing_pages(part.count + shares[i]) -
                          sample.sequence.missing_pages(part.count);
     if (shares[i] == 0 || more > pages) {  // guesses preempt no sample
-      move_mean(right_of(guesses, drafted), drafted ? draft_right_ : GuessedSample::kFirstRight,
-                kForgotten);
+      move_mean(probability_of(guesses, drafted),
+                drafted ? draft_probability_ : GuessedSample::kFirstProbability, kForgotten);
       continue;
     }
     pages -= more;
     if (drafted) {
       drafting_.push_back(&part);
-      asked_.push_back({guesses.draft.get(), text_of(sample), shares[i]});
+      requests_.push_back({guesses.draft.get(), text_of(sample), shares[i]});
     } else {
       take(part, guesses.proposer.guess(text_of(sample), shares[i]), false);
       repeats = true;
     }
   }
   if (repeats) control_.made(false);
-  if (!asked_.empty()) ask_draft();
+  if (!requests_.empty()) ask_draft();
 }
 
-// The draft model's guesses for the samples of asked_.
+// Lets the draft model guess for the samples of requests_.
 void StepGuesses::ask_draft() {
   const double begin = clock_();
   try {
-    plan_.draft->catch_up(asked_);
-    plan_.draft->guess(asked_);
+    plan_.draft->catch_up(requests_);
+    plan_.draft->guess(requests_);
   } catch (const Error& error) {
     counts_.draft_seconds += clock_() - begin;
     draft_failed(error.what());
     return;
   }
   counts_.draft_seconds += clock_() - begin;
-  for (const TextsProposer::Took& step : plan_.draft->took()) {
-    control_.draft_took(step.texts, step.seconds);
+  for (const TextsProposer::DraftStep& step : plan_.draft->last_steps()) {
+    control_.add_draft_step(step.texts, step.seconds);
   }
   bool made = false;
-  for (size_t i = 0; i < asked_.size(); ++i) {
-    if (asked_[i].guesses.empty()) continue;
-    take(*drafting_[i], asked_[i].guesses, true);
+  for (size_t i = 0; i < requests_.size(); ++i) {
+    if (requests_[i].guesses.empty()) continue;
+    take(*drafting_[i], requests_[i].guesses, true);
     made = true;
   }
   if (made) control_.made(true);
@@ -180,7 +181,7 @@ void StepGuesses::show(std::span<const StepPicks::Rows> parts, Executor& executo
   try {
     const std::span<const float> all = executor.features(*plan_.draft->features(), 0, rows);
     const auto cols = all.size() / static_cast<size_t>(rows);
-    shown_.clear();
+    computed_rows_.clear();
     size_t at = 0;
     for (const StepPicks::Rows& part : parts) {
       const auto features = all.subspan(at * cols, static_cast<size_t>(part.count) * cols);
@@ -191,10 +192,10 @@ void StepGuesses::show(std::span<const StepPicks::Rows> parts, Executor& executo
       // Rows of wrong guesses are none of the text's.
       const int64_t right = std::min(part.count, sample.length() - 1 - part.first);
       if (right <= 0) continue;
-      shown_.push_back({guessed(sample).draft.get(), sample.tokens, part.first,
-                        features.first(static_cast<size_t>(right) * cols)});
+      computed_rows_.push_back({guessed(sample).draft.get(), sample.tokens, part.first,
+                                features.first(static_cast<size_t>(right) * cols)});
     }
-    plan_.draft->computed(shown_);
+    plan_.draft->computed(computed_rows_);
   } catch (const Error& error) {  // no memory for the rows; the texts need none of them
     draft_failed(error.what());
   }
@@ -209,15 +210,15 @@ void StepGuesses::checked(std::span<const StepPicks::Rows> parts, double seconds
     ScheduledSample& sample = *part.sample;
     if (sample.ended && new_tokens(sample) > 0) {
       const auto tokens = static_cast<double>(new_tokens(sample));
-      move_mean(ended_tokens_, tokens, ended_tokens_ == 0 ? 1 : kNewRightShare);
+      move_mean(ended_tokens_, tokens, ended_tokens_ == 0 ? 1 : kNewShare);
     }
     if (part.guesses == 0) continue;
     guessed = true;
     const int64_t right = std::clamp<int64_t>(sample.length() - part.first - 2, 0, part.guesses);
     const bool drafted = sample.guesses->drafted;
     const auto saw = [&](double value) {
-      move_mean(right_of(*sample.guesses, drafted), value, kNewRightShare);
-      if (drafted) move_mean(draft_right_, value, kNewSampleShare);
+      move_mean(probability_of(*sample.guesses, drafted), value, kNewShare);
+      if (drafted) move_mean(draft_probability_, value, kNewSampleShare);
     };
     for (int64_t i = 0; i < right; ++i) saw(1);
     if (right < part.guesses && !sample.ended) saw(0);
@@ -229,7 +230,7 @@ void StepGuesses::checked(std::span<const StepPicks::Rows> parts, double seconds
     sample.sequence.truncate(std::min(sample.sequence.length(), sample.length() - 1));
   }
   counts_.steps += guessed;
-  if (measured_) control_.took(rows, seconds);
+  if (measured_) control_.add_step(rows, seconds);
 }
 
 void StepGuesses::preempted(ScheduledSample& sample) {

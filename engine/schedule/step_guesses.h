@@ -21,9 +21,9 @@ namespace skald {
 
 // Which guesses a scheduler makes.
 struct GuessPlan {
-  int most = 0;                                     // of a sample and step; 0: none
-  bool ngram = true;                                // from what a text repeats
-  std::shared_ptr<const NgramText> file = nullptr;  // that is searched too, with `ngram`
+  int most = 0;       // the most guesses of a sample in a step; 0: none
+  bool ngram = true;  // guesses from what a text repeats
+  std::shared_ptr<const NgramText> file = nullptr;  // with `ngram`: a text that is searched too
   // A draft model or a head; outlives the scheduler and its samples. nullptr: none.
   TextsProposer* draft = nullptr;
 };
@@ -42,17 +42,17 @@ struct SharedGuessCounts : GuessCounts {
 
 // What guesses need to know of a sample.
 struct GuessedSample {
-  static constexpr double kFirstRight = 0.7;  // assumed before any guess was checked
+  static constexpr double kFirstProbability = 0.7;  // assumed before any guess was checked
 
   explicit GuessedSample(std::shared_ptr<const NgramText> file) : proposer(std::move(file)) {
-    right.assign(static_cast<size_t>(proposer.kinds()), kFirstRight);
+    probabilities.assign(static_cast<size_t>(proposer.kinds()), kFirstProbability);
   }
 
   NgramProposer proposer;
-  std::vector<double> right;  // by kind of the proposer: how likely the next guess is right
-  int kind = 0;               // of the proposer's last offer
+  std::vector<double> probabilities;  // that the next guess is right, by kind of the proposer
+  int kind = 0;                       // of the proposer's last offer
   std::unique_ptr<TextsProposer::Text> draft;
-  double draft_right = kFirstRight;
+  double draft_probability = kFirstProbability;
   bool drafted = false;       // the last guesses are the draft model's
   std::vector<int32_t> text;  // the sample's tokens and the guesses behind them
 };
@@ -82,8 +82,8 @@ class StepGuesses {
   const SharedGuessCounts& counts() const { return counts_; }
 
  private:
-  // An offer of guesses for one part of the step.
-  struct Offered {
+  // The part of the step whose text an entry of sources_ belongs to.
+  struct PartSource {
     StepPicks::Rows* part;
     bool drafted;
   };
@@ -94,7 +94,7 @@ class StepGuesses {
   void ask_draft();
   void draft_failed(const std::string& reason);
   void take(StepPicks::Rows& part, std::span<const int32_t> guesses, bool drafted);
-  double& right_of(GuessedSample& sample, bool drafted) const;
+  double& probability_of(GuessedSample& sample, bool drafted) const;
 
   GuessPlan plan_;
   int64_t rows_;
@@ -105,14 +105,14 @@ class StepGuesses {
   int failures_ = 0;       // of the draft model
   // Means of all samples: how likely a guess of the draft model is right, and the new tokens of a
   // sample that has ended; 0: none has.
-  double draft_right_ = GuessedSample::kFirstRight, ended_tokens_ = 0;
+  double draft_probability_ = GuessedSample::kFirstProbability, ended_tokens_ = 0;
 
   // Buffers of one step; members only to reuse their memory.
-  std::vector<Offered> offered_;
-  std::vector<ShareControl::Offer> offers_;
+  std::vector<PartSource> part_sources_;
+  std::vector<ShareControl::Source> sources_;
   std::vector<StepPicks::Rows*> drafting_;
-  std::vector<TextsProposer::Asked> asked_;
-  std::vector<TextsProposer::Shown> shown_;
+  std::vector<TextsProposer::Request> requests_;
+  std::vector<TextsProposer::ComputedRows> computed_rows_;
 };
 
 }  // namespace skald

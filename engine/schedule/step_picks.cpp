@@ -66,7 +66,7 @@ void StepPicks::add_known(ScheduledSample& sample, int64_t position) {
   picks_.push_back({&sample, true, {}, ""});
 }
 
-// The next token, and those that follow it if the guesses before them are right.
+// Requests the next token, and the tokens that follow it if the guesses before them are right.
 void StepPicks::add_guessed(const Rows& rows) {
   ScheduledSample& sample = *rows.sample;
   const Generation& generation = *sample.generation;

@@ -12,16 +12,16 @@ void SwapTimes::ran(int64_t rows, int64_t of_prompts, double seconds) {
 void SwapTimes::finished(double seconds) {
   if (of_prompts_ > 0) {
     const double share = static_cast<double>(of_prompts_) / static_cast<double>(rows_);
-    prompts_.add(of_prompts_, share * (seconds_ + seconds));
+    prompt_rows_.add(of_prompts_, share * (seconds_ + seconds));
   }
   rows_ = of_prompts_ = 0;
   seconds_ = 0;
 }
 
 bool SwapTimes::copy_is_faster(int64_t bytes, int64_t rows) {
-  const double back = back_.units > 0 ? back_.of(bytes) : out_.of(bytes);
-  const bool known = prompts_.units > 0 && out_.units > 0;
-  const bool faster = !known || out_.of(bytes) + back <= prompts_.of(rows);
+  const double back = copies_back_.units > 0 ? copies_back_.of(bytes) : copies_out_.of(bytes);
+  const bool known = prompt_rows_.units > 0 && copies_out_.units > 0;
+  const bool faster = !known || copies_out_.of(bytes) + back <= prompt_rows_.of(rows);
   refused_ = faster || refused_ == kTryAgain ? 0 : refused_ + 1;
   return faster || refused_ == 0;
 }

@@ -15,8 +15,8 @@ class SwapTimes {
   // The rows so far are computed. `seconds`: spent waiting for them.
   void finished(double seconds);
 
-  void copied_out(int64_t bytes, double seconds) { out_.add(bytes, seconds); }
-  void copied_back(int64_t bytes, double seconds) { back_.add(bytes, seconds); }
+  void copied_out(int64_t bytes, double seconds) { copies_out_.add(bytes, seconds); }
+  void copied_back(int64_t bytes, double seconds) { copies_back_.add(bytes, seconds); }
 
   // True if `bytes` are copied out and back in the time in which `rows` of prompts are computed.
   // Times that are not known yet count as short, so that they become known. After kTryAgain times
@@ -40,10 +40,10 @@ class SwapTimes {
     }
   };
 
-  int64_t rows_ = 0, of_prompts_ = 0;  // that the device may still compute
-  double seconds_ = 0;                 // of these rows, so far
-  Rate prompts_, out_, back_;
-  int refused_ = 0;  // in a row
+  int64_t rows_ = 0, of_prompts_ = 0;            // that the device may still compute
+  double seconds_ = 0;                           // of these rows, so far
+  Rate prompt_rows_, copies_out_, copies_back_;  // units: rows, bytes, bytes
+  int refused_ = 0;                              // in a row
 };
 
 }  // namespace skald

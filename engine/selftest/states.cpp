@@ -52,8 +52,9 @@ class Net {
     for (int head = 0; head < c_.spec.value_heads; ++head) head_step(row, head, convolved, out);
   }
 
-  // The sum of the squared results, each times how much larger the terms of its sum are than the
-  // sum: a query across its key gives a small sum, and the norm enlarges the sum with its errors.
+  // The squares of the results, added up, each times a factor: the squared terms of the head's sums
+  // over the squared sums. If query and key are nearly orthogonal, the sums are much smaller than
+  // their terms, and the norm enlarges the errors with the sums.
   double enlarged() const { return enlarged_; }
   const std::vector<double>& matrix() const { return matrix_; }
   const std::vector<float>& inputs() const { return inputs_; }

@@ -21,12 +21,12 @@ size_t common_prefix(std::span<const int32_t> a, std::span<const int32_t> b, siz
 
 // A text whose guesses are being made.
 struct DraftTexts::Growing {
-  Asked* asked;
+  Request* request;
   int64_t most;  // guesses, as the draft model's context allows
   SamplingParams params;
   std::vector<int32_t> history = {};
 
-  Text& text() const { return static_cast<Text&>(*asked->text); }
+  Text& text() const { return static_cast<Text&>(*request->text); }
 };
 
 DraftTexts::Text::Text(DraftTexts& all)
@@ -130,11 +130,11 @@ bool DraftTexts::begins_like_one_of(std::span<Text* const> others, const Text& t
   });
 }
 
-void DraftTexts::catch_up(std::span<Asked> asked) {
+void DraftTexts::catch_up(std::span<Request> requests) {
   std::vector<SeqRows> rows;
   std::vector<Text*> texts;
   int64_t left = draft_->max_rows(), pages = draft_->pages().free_pages();
-  for (Asked& one : asked) {
+  for (Request& one : requests) {
     Text& text = static_cast<Text&>(*one.text);
     one.ready = follow(text, one.of.tokens);
     if (one.ready && text.computed_.empty()) {
@@ -158,7 +158,7 @@ void DraftTexts::catch_up(std::span<Asked> asked) {
     const double seconds = (clock_() - begin) / computed;
     row_seconds_ += (row_seconds_ == 0 ? 1 : kNewRowShare) * (seconds - row_seconds_);
   }
-  for (Asked& one : asked) {
+  for (Request& one : requests) {
     const Text& text = static_cast<Text&>(*one.text);
     one.ready = one.ready && std::ssize(text.pending_) <= few();
   }
@@ -177,10 +177,10 @@ SamplingParams DraftTexts::draft_params(const Text& text, const SamplingParams& 
 }
 
 // The texts that are ready, as many as fit a step and the cache.
-std::vector<DraftTexts::Growing> DraftTexts::with_room(std::span<Asked> asked) const {
+std::vector<DraftTexts::Growing> DraftTexts::with_room(std::span<Request> requests) const {
   std::vector<Growing> growing;
   int64_t pages = draft_->pages().free_pages();
-  for (Asked& one : asked) {
+  for (Request& one : requests) {
     one.guesses.clear();
     if (!one.ready || one.count <= 0) continue;
     Text& text = static_cast<Text&>(*one.text);
@@ -243,9 +243,9 @@ bool DraftTexts::next_guesses(std::vector<Growing>& growing) {
   bool all_go_on = true;
   for (const Growing& one : growing) {
     requests.push_back(
-        {&one.params, {one.asked->of.request, std::ssize(one.history), one.history}});
+        {&one.params, {one.request->of.request, std::ssize(one.history), one.history}});
     sequences.push_back(&one.text().sequence_);
-    all_go_on = all_go_on && std::ssize(one.asked->guesses) + 1 < one.most;
+    all_go_on = all_go_on && std::ssize(one.request->guesses) + 1 < one.most;
   }
   const Picks picks =
       all_go_on ? draft_->pick_and_run(requests, sequences) : Picks{draft_->pick(requests)};
@@ -259,10 +259,10 @@ bool DraftTexts::next_guesses(std::vector<Growing>& growing) {
       continue;
     }
     one.history.push_back(token);
-    one.asked->guesses.push_back(token);
+    one.request->guesses.push_back(token);
   }
   std::erase_if(growing,
-                [](const Growing& one) { return std::ssize(one.asked->guesses) >= one.most; });
+                [](const Growing& one) { return std::ssize(one.request->guesses) >= one.most; });
   if (picks.step != 0 && growing.size() == before) return true;
   if (picks.step != 0) {  // it has rows of texts that get no more guesses
     for (const Growing& one : growing) {
@@ -275,9 +275,9 @@ bool DraftTexts::next_guesses(std::vector<Growing>& growing) {
   return false;
 }
 
-void DraftTexts::guess(std::span<Asked> asked) {
-  took_.clear();
-  std::vector<Growing> growing = with_room(asked);
+void DraftTexts::guess(std::span<Request> requests) {
+  last_steps_.clear();
+  std::vector<Growing> growing = with_room(requests);
   try {
     double begin = clock_();
     compute_all_but_last(growing);
@@ -286,13 +286,13 @@ void DraftTexts::guess(std::span<Asked> asked) {
       if (!started) compute_pending(growing);
       started = next_guesses(growing);
       const double now = clock_();
-      took_.push_back({texts, now - std::exchange(begin, now)});
+      last_steps_.push_back({texts, now - std::exchange(begin, now)});
     }
   } catch (...) {
-    for (Asked& one : asked) one.guesses.clear();
+    for (Request& one : requests) one.guesses.clear();
     throw;
   }
-  for (Asked& one : asked) {
+  for (Request& one : requests) {
     const Text& text = static_cast<Text&>(*one.text);
     if (!text.translation_ || one.guesses.empty()) continue;
     one.guesses = text.translation_->from_draft(one.guesses);

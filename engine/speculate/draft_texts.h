@@ -67,8 +67,8 @@ class DraftTexts final : public TextsProposer {
   int offer(const TextsProposer::Text& text, std::span<const int32_t> tokens,
             int most) const override;
   double catch_up_seconds(const TextsProposer::Text& text, int64_t tokens) const override;
-  void catch_up(std::span<Asked> asked) override;
-  void guess(std::span<Asked> asked) override;
+  void catch_up(std::span<Request> requests) override;
+  void guess(std::span<Request> requests) override;
 
  private:
   struct Growing;
@@ -82,7 +82,7 @@ class DraftTexts final : public TextsProposer {
   void compute_all_but_last(std::vector<Growing>& growing);
   void compute_pending(std::vector<Growing>& growing);
   bool next_guesses(std::vector<Growing>& growing);
-  std::vector<Growing> with_room(std::span<Asked> asked) const;
+  std::vector<Growing> with_room(std::span<Request> requests) const;
   SamplingParams draft_params(const Text& text, const SamplingParams& params) const;
 
   std::unique_ptr<Executor> draft_;

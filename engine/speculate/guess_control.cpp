@@ -7,7 +7,7 @@ namespace skald {
 namespace {
 
 constexpr double kLeastGain = 1.03;
-constexpr double kFirstRight = 0.7;  // a guess's assumed probability before any was checked
+constexpr double kFirstProbability = 0.7;  // of a right guess, assumed before any was checked
 // An assumption until steps of a number of rows are measured: each further row makes a step longer
 // by this share.
 constexpr double kRowCost = 0.04;
@@ -24,22 +24,22 @@ void mean(double& value, double measured) { value += kNewShare * (measured - val
 
 GuessControl::GuessControl(int kinds, int most)
     : most_(most),
-      kinds_(static_cast<size_t>(kinds), Kind{kFirstRight, {}, 0, kLeastWait}),
+      kinds_(static_cast<size_t>(kinds), Kind{kFirstProbability, {}, 0, kLeastWait}),
       steps_(static_cast<size_t>(most) + 2) {}
 
-// The time of the nearest smaller number of rows that is believed, plus the cost of the further
-// rows. The time of one row is always used, since no number is smaller.
+// Estimates the time of a step: the time of the nearest number of rows, at most `rows`, that is
+// believed, plus the cost of the further rows. The time of one row is used even if it is not.
 double GuessControl::seconds_of(int rows) const {
   int known = rows;
   while (known > 1 && !steps_[static_cast<size_t>(known)].believed()) --known;
   return steps_[static_cast<size_t>(known)].seconds * (1 + kRowCost * (rows - known));
 }
 
-// Tokens per second over those without guesses.
+// Returns the tokens per second with so many guesses, divided by those without guesses.
 double GuessControl::gain(int kind, int guesses) const {
   const Kind& k = kinds_[static_cast<size_t>(kind)];
   double tokens = 1, all = 1;
-  for (int i = 0; i < guesses; ++i) tokens += all *= k.right;
+  for (int i = 0; i < guesses; ++i) tokens += all *= k.probability;
   return tokens * seconds_of(1) / (guesses * k.guess.seconds + seconds_of(guesses + 1));
 }
 
@@ -76,15 +76,15 @@ void GuessControl::made(int kind, int guesses, double seconds) {
   if (guesses > 0) kinds_[static_cast<size_t>(kind)].guess.add(seconds / guesses, kNewGuessShare);
 }
 
-void GuessControl::took(int rows, double seconds) {
+void GuessControl::add_step(int rows, double seconds) {
   if (rows < 1 || rows >= static_cast<int>(steps_.size())) return;
   steps_[static_cast<size_t>(rows)].add(seconds, kNewShare);
 }
 
 void GuessControl::checked(int kind, int guesses, int right) {
   Kind& k = kinds_[static_cast<size_t>(kind)];
-  for (int i = 0; i < right; ++i) mean(k.right, 1);
-  if (right < guesses) mean(k.right, 0);
+  for (int i = 0; i < right; ++i) mean(k.probability, 1);
+  if (right < guesses) mean(k.probability, 0);
   k.wait = k.skipped >= k.wait ? std::min(2 * k.wait, kMostWait) : kLeastWait;
   k.skipped = 0;
   ++counts_.steps;

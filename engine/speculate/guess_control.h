@@ -1,6 +1,6 @@
-// How many guesses a step gets, and of which kind: the number with the most tokens per second, by
-// how often guesses were right and how long guesses and steps took so far. If guesses do not pay,
-// there are none, and now and then a few to see whether they pay again.
+// Decides how many guesses a step gets, and of which kind: those that give the most tokens per
+// second, estimated from how often guesses were right and how long guesses and steps took so far.
+// If guesses do not pay, there are none, except now and then a few to see whether they pay again.
 #pragma once
 
 #include <cstddef>
@@ -14,11 +14,11 @@
 namespace skald {
 
 struct GuessCounts {
-  int64_t steps = 0;    // with guesses
-  int64_t guesses = 0;  // that were computed
-  int64_t right = 0;
-  // The tokens per second of all steps, over those that steps without guesses would have given; 0:
-  // not known.
+  int64_t steps = 0;    // steps with guesses
+  int64_t guesses = 0;  // guesses that were computed
+  int64_t right = 0;    // guesses that were right
+  // The tokens per second of all steps, divided by the tokens per second of steps without guesses.
+  // 0: not known.
   double gain = 0;
 };
 
@@ -29,31 +29,31 @@ class GuessControl {
 
   int most() const { return most_; }
 
-  // One of the offers, and the number of its guesses for the next step; 0: none. There are none in
-  // the first steps, until the time of a step without guesses is believed.
   struct Choice {
-    size_t offer = 0;
-    int count = 0;
+    size_t offer = 0;  // an index into the offers
+    int count = 0;     // its guesses for the next step; 0: none
   };
+  // Chooses none in the first steps, until the time of a step without guesses is believed.
   Choice choose(std::span<const Offer> offers) const;
 
-  // A step went without guesses, though these were offered.
+  // Records that a step went without guesses, though these were offered.
   void skipped(std::span<const Offer> offers);
-  // Guesses of this kind were made, which took so long.
+  // Records how long so many guesses of this kind took to make.
   void made(int kind, int guesses, double seconds);
-  // A step of so many rows took so long. Steps with guesses have a row more than guesses.
-  void took(int rows, double seconds);
-  // Of `guesses` guesses of this kind, the first `right` ones were right.
+  // Records how long a step of so many rows took. A step with guesses has one row more than it has
+  // guesses.
+  void add_step(int rows, double seconds);
+  // Records that the first `right` of so many guesses of this kind were right.
   void checked(int kind, int guesses, int right);
   const GuessCounts& counts() const { return counts_; }
-  double plain_seconds() const { return steps_[1].seconds; }  // of a step without guesses
+  double plain_seconds() const { return steps_[1].seconds; }  // time of a step without guesses
 
  private:
   struct Kind {
-    double right;     // how likely the next guess is right
-    StepTime guess;   // to make one
-    int skipped = 0;  // steps without guesses since the last ones
-    int wait;         // so many such steps are followed by a few guesses, to see whether they pay
+    double probability;  // that the next guess is right
+    StepTime guess;      // the time to make one guess
+    int skipped = 0;     // steps without guesses of this kind since the last ones
+    int wait;            // after this many skipped steps a few guesses are tried
   };
 
   double seconds_of(int rows) const;
@@ -61,7 +61,7 @@ class GuessControl {
 
   int most_;
   std::vector<Kind> kinds_;
-  std::vector<StepTime> steps_;  // by rows
+  std::vector<StepTime> steps_;  // times of steps, by their number of rows
   GuessCounts counts_;
 };
 

@@ -106,10 +106,10 @@ void Guesser::failed(std::string reason) {
   ended_by_ = std::move(reason);
 }
 
-void Guesser::took(int rows) {
+void Guesser::step_ended(int rows) {
   const double now = clock_();
   if (ended_) {
-    control_.took(rows, now - *ended_ - own_seconds_);
+    control_.add_step(rows, now - *ended_ - own_seconds_);
     tokens_ += 1 + right_;
     seconds_ += now - *ended_;
   }

@@ -15,7 +15,7 @@ constexpr int64_t kMostWaiting = 32;
 
 // A text whose guesses are being made.
 struct HeadTexts::Growing {
-  Asked* asked;
+  Request* request;
   Text* text;
   int64_t known;  // rows of the cache that are no guesses
   SamplingParams params;
@@ -42,7 +42,7 @@ void HeadTexts::keep(Text& text, int64_t rows) const {
 }
 
 // Lets the rows wait.
-void HeadTexts::take(const Shown& shown) const {
+void HeadTexts::take(const ComputedRows& shown) const {
   Text& text = static_cast<Text&>(*shown.text);
   if (shown.first < text.origin_ || shown.first > end(text)) {  // what lies between is not known
     keep(text, 0);
@@ -59,10 +59,10 @@ void HeadTexts::take(const Shown& shown) const {
   text.sequence_.truncate(0);
 }
 
-void HeadTexts::computed(std::span<const Shown> shown) {
+void HeadTexts::computed(std::span<const ComputedRows> shown) {
   std::vector<Part> parts;
   int64_t pages = head_->pages().free_pages();
-  for (const Shown& one : shown) {
+  for (const ComputedRows& one : shown) {
     take(one);
     Text& text = static_cast<Text&>(*one.text);
     // The last row also needs the token that follows, which may not be picked yet.
@@ -79,9 +79,9 @@ void HeadTexts::compute_step(std::span<const Part> parts, Want want) {
   int64_t all = 0;
   for (const Part& part : parts) all += part.count;
   const int64_t cols = head_->program().given_cols();
-  given_.resize(static_cast<size_t>(all * cols));  // before spans of it are taken
+  given_rows_.resize(static_cast<size_t>(all * cols));  // before spans of it are taken
   std::vector<SeqRows> rows;
-  auto to = given_.begin();
+  auto to = given_rows_.begin();
   for (const Part& part : parts) {
     const auto first = to;
     for (int64_t i = 0; i < part.count; ++i) {
@@ -134,8 +134,8 @@ int HeadTexts::offer(const TextsProposer::Text& of, std::span<const int32_t> tok
   return known ? static_cast<int>(std::clamp<int64_t>(room + 1, 0, most)) : 0;
 }
 
-void HeadTexts::catch_up(std::span<Asked> asked) {
-  for (Asked& one : asked) {
+void HeadTexts::catch_up(std::span<Request> requests) {
+  for (Request& one : requests) {
     one.ready = offer(*one.text, one.of.tokens, one.count) >= one.count;
   }
 }
@@ -153,11 +153,11 @@ SamplingParams HeadTexts::own_params(const SamplingParams& params) const {
 }
 
 // Computes the waiting rows of the texts that are ready, as many as fit a step and the cache.
-std::vector<HeadTexts::Growing> HeadTexts::begin(std::span<Asked> asked) {
+std::vector<HeadTexts::Growing> HeadTexts::begin(std::span<Request> requests) {
   std::vector<Growing> growing;
   std::vector<Part> parts;
   int64_t pages = head_->pages().free_pages(), all = 0;
-  for (Asked& one : asked) {
+  for (Request& one : requests) {
     one.guesses.clear();
     if (!one.ready || one.count <= 0) continue;
     Text& text = static_cast<Text&>(*one.text);
@@ -192,7 +192,7 @@ void HeadTexts::pick(std::vector<Growing>& growing) {
   requests.reserve(growing.size());
   for (const Growing& one : growing) {
     requests.push_back(
-        {&one.params, {one.asked->of.request, std::ssize(one.history), one.history}});
+        {&one.params, {one.request->of.request, std::ssize(one.history), one.history}});
   }
   const std::vector<Picked> picked = head_->pick(requests);
   const std::span<const float> features =
@@ -201,14 +201,14 @@ void HeadTexts::pick(std::vector<Growing>& growing) {
     Growing& one = growing[i];
     const int32_t own = picked[i].token;
     const int32_t token = kind_.tokens.empty() ? own : kind_.tokens[static_cast<size_t>(own)];
-    one.asked->guesses.push_back(token);
+    one.request->guesses.push_back(token);
     one.history.push_back(token);
     const auto row = features.subspan(static_cast<size_t>(one.last_row * own_cols_),
                                       static_cast<size_t>(own_cols_));
     one.own.assign(row.begin(), row.end());
   }
   std::erase_if(growing, [&](const Growing& one) {
-    return std::ssize(one.asked->guesses) >= one.asked->count ||
+    return std::ssize(one.request->guesses) >= one.request->count ||
            one.history.back() >= head_->program().tokens();
   });
 }
@@ -216,11 +216,11 @@ void HeadTexts::pick(std::vector<Growing>& growing) {
 // Computes a row after the last one of each text, with the head's own features of that one.
 void HeadTexts::compute_guesses(std::span<const Growing> growing) {
   const int64_t cols = head_->program().given_cols();
-  given_.assign(growing.size() * static_cast<size_t>(cols), 0.0f);
+  given_rows_.assign(growing.size() * static_cast<size_t>(cols), 0.0f);
   std::vector<SeqRows> rows;
   for (size_t i = 0; i < growing.size(); ++i) {
     const auto given =
-        std::span(given_).subspan(i * static_cast<size_t>(cols), static_cast<size_t>(cols));
+        std::span(given_rows_).subspan(i * static_cast<size_t>(cols), static_cast<size_t>(cols));
     std::copy(growing[i].own.begin(), growing[i].own.end(), given.begin());
     rows.push_back(
         {&growing[i].text->sequence_, std::span(growing[i].history).last(1), Want::LastRow, given});
@@ -228,10 +228,10 @@ void HeadTexts::compute_guesses(std::span<const Growing> growing) {
   head_->run(rows);
 }
 
-void HeadTexts::guess(std::span<Asked> asked) {
-  took_.clear();
+void HeadTexts::guess(std::span<Request> requests) {
+  last_steps_.clear();
   double start = clock_();
-  std::vector<Growing> growing = begin(asked);
+  std::vector<Growing> growing = begin(requests);
   std::vector<std::pair<Text*, int64_t>> known;
   known.reserve(growing.size());
   for (const Growing& one : growing) known.emplace_back(one.text, one.known);
@@ -243,14 +243,14 @@ void HeadTexts::guess(std::span<Asked> asked) {
       const int64_t texts = std::ssize(growing);
       pick(growing);
       const double now = clock_();
-      took_.push_back({texts, now - std::exchange(start, now)});
+      last_steps_.push_back({texts, now - std::exchange(start, now)});
       if (growing.empty()) break;
       compute_guesses(growing);
       for (size_t i = 0; i < growing.size(); ++i) growing[i].last_row = static_cast<int64_t>(i);
     }
   } catch (...) {
     drop_guesses();
-    for (Asked& one : asked) one.guesses.clear();
+    for (Request& one : requests) one.guesses.clear();
     throw;
   }
   drop_guesses();

@@ -50,11 +50,11 @@ class HeadTexts final : public TextsProposer {
   std::unique_ptr<TextsProposer::Text> new_text() override { return std::make_unique<Text>(*this); }
 
   std::optional<Features> features() const override { return kind_.reads; }
-  void computed(std::span<const Shown> shown) override;
+  void computed(std::span<const ComputedRows> shown) override;
   int offer(const TextsProposer::Text& text, std::span<const int32_t> tokens,
             int most) const override;
-  void catch_up(std::span<Asked> asked) override;
-  void guess(std::span<Asked> asked) override;
+  void catch_up(std::span<Request> requests) override;
+  void guess(std::span<Request> requests) override;
 
  private:
   struct Growing;
@@ -71,10 +71,10 @@ class HeadTexts final : public TextsProposer {
     return text.origin_ + text.sequence_.length() + waiting(text);
   }
   void keep(Text& text, int64_t rows) const;
-  void take(const Shown& shown) const;
+  void take(const ComputedRows& shown) const;
   void compute_step(std::span<const Part> parts, Want want);
   void compute(std::vector<Part> parts);
-  std::vector<Growing> begin(std::span<Asked> asked);
+  std::vector<Growing> begin(std::span<Request> requests);
   void pick(std::vector<Growing>& growing);
   void compute_guesses(std::span<const Growing> growing);
   SamplingParams own_params(const SamplingParams& params) const;
@@ -83,7 +83,7 @@ class HeadTexts final : public TextsProposer {
   HeadKind kind_;
   SecondsClock clock_;
   int64_t model_cols_, own_cols_;  // of the model's features, and of the head's own
-  std::vector<float> given_;       // of the step that is computed
+  std::vector<float> given_rows_;  // SeqRows::given of the step in progress
 };
 
 }  // namespace skald

@@ -18,7 +18,7 @@ uint64_t hash_of(std::span<const int32_t> tokens) {
   return hash;
 }
 
-// Whether `tokens` have `last` before `end`.
+// True if `last` stands in `tokens` right before `end`.
 bool ends_with(std::span<const int32_t> tokens, size_t end, std::span<const int32_t> last) {
   const auto there = tokens.subspan(end - last.size(), last.size());
   return std::equal(last.begin(), last.end(), there.begin());
@@ -63,7 +63,7 @@ void NgramProposer::learn(std::span<const int32_t> tokens) {
   learned_ = tokens.size();
 }
 
-// Where the last tokens of the text ended in it before; 0: nowhere.
+// Returns where the last tokens of the text ended earlier in it; 0: nowhere.
 size_t NgramProposer::find(size_t length, std::span<const int32_t> tokens) const {
   if (tokens.size() <= kNgramLengths[length]) return 0;
   const auto last = tokens.last(kNgramLengths[length]);
@@ -91,8 +91,8 @@ Offer NgramProposer::offer(const GuessedText& text, int most) {
   return {};
 }
 
-// What follows in the text may reach into the guesses themselves: a text that repeats itself goes
-// on so.
+// Copies the tokens after the earlier place. If they reach the text's end, the guesses themselves
+// go on: a text that repeats itself continues so.
 std::vector<int32_t> NgramProposer::guess(const GuessedText& text, int count) {
   if (in_file_) {
     const auto guesses = file_->tokens().subspan(found_, static_cast<size_t>(count));

@@ -24,25 +24,26 @@ class NgramText {
   explicit NgramText(std::vector<int32_t> tokens);
 
   std::span<const int32_t> tokens() const { return tokens_; }
-  // Where the last kNgramLengths[length] tokens of `text` last ended before another token; 0:
-  // nowhere.
+  // Returns where the last kNgramLengths[length] tokens of `text` last ended before another token;
+  // 0: nowhere.
   size_t find(size_t length, std::span<const int32_t> text) const;
 
  private:
   size_t slot(size_t length, std::span<const int32_t> last) const;
 
   std::vector<int32_t> tokens_;
-  // By length, a hash table of the ends; 0: free. Its size is a power of two.
+  // For each length, a hash table of the ends; 0: free. Its size is a power of two.
   std::array<std::vector<uint32_t>, kNgramLengths.size()> ends_;
 };
 
 class NgramProposer final : public Proposer {
  public:
-  // file: is searched too, after what the text itself has for as many tokens; nullptr: none.
+  // file: a text that is searched too; nullptr: none. For each number of last tokens, the text
+  // itself is searched first.
   explicit NgramProposer(std::shared_ptr<const NgramText> file = nullptr)
       : file_(std::move(file)) {}
 
-  // One for each length in the text itself, and one for each in the file.
+  // There is a kind for each length in the text itself, and one for each length in the file.
   int kinds() const override { return static_cast<int>(kNgramLengths.size() * (file_ ? 2 : 1)); }
   Offer offer(const GuessedText& text, int most) override;
   std::vector<int32_t> guess(const GuessedText& text, int count) override;
@@ -53,10 +54,10 @@ class NgramProposer final : public Proposer {
 
   std::shared_ptr<const NgramText> file_;
   size_t learned_ = 0;  // tokens that are in the tables as continuations
-  // By the hash of as many tokens: where they last ended. An entry may be wrong, since tokens can
-  // be taken back and hashes can be equal, so the tokens there are compared.
+  // For each length, where such tokens last ended, by their hash. An entry may be wrong, since
+  // tokens can be taken back and hashes can be equal, so the tokens there are compared.
   std::array<std::unordered_map<uint64_t, size_t>, kNgramLengths.size()> ends_;
-  // By the last offer: where the last tokens ended before, in the text or in the file.
+  // Set by the last offer(): where the last tokens ended before, in the text or in the file.
   size_t found_ = 0;
   bool in_file_ = false;
 };

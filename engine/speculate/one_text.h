@@ -25,22 +25,22 @@ class OneTextProposer final : public Proposer {
   std::optional<Features> features() const override { return texts_.features(); }
   void computed(std::span<const int32_t> tokens, int64_t first,
                 std::span<const float> features) override {
-    const TextsProposer::Shown shown{&text_, tokens, first, features};
+    const TextsProposer::ComputedRows shown{&text_, tokens, first, features};
     texts_.computed({&shown, 1});
   }
   Offer offer(const GuessedText& text, int most) override {
     return {0, texts_.offer(text_, text.tokens, most)};
   }
   bool catch_up(const GuessedText& text) override {
-    asked_ = {&text_, text, 0};
-    texts_.catch_up({&asked_, 1});
-    return asked_.ready;
+    request_ = {&text_, text, 0};
+    texts_.catch_up({&request_, 1});
+    return request_.ready;
   }
   std::vector<int32_t> guess(const GuessedText& text, int count) override {
-    asked_.of = text;
-    asked_.count = count;
-    texts_.guess({&asked_, 1});
-    return std::move(asked_.guesses);
+    request_.of = text;
+    request_.count = count;
+    texts_.guess({&request_, 1});
+    return std::move(request_.guesses);
   }
 
   const typename Texts::Text& text() const { return text_; }  // for tests
@@ -48,7 +48,7 @@ class OneTextProposer final : public Proposer {
  private:
   Texts texts_;
   typename Texts::Text text_;
-  TextsProposer::Asked asked_ = {};
+  TextsProposer::Request request_ = {};
 };
 
 using DraftProposer = OneTextProposer<DraftTexts>;

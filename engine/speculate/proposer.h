@@ -11,44 +11,45 @@
 
 namespace skald {
 
-// A sequence whose next tokens are guessed, and how it picks them. A guess that is drawn with the
-// same random numbers is right more often.
+// A sequence whose next tokens are guessed, and the settings by which its tokens are picked. A
+// guess that is drawn by the same settings and random numbers is right more often.
 struct GuessedText {
   std::span<const int32_t> tokens;
   const SamplingParams* params;
   uint64_t request = 0;  // SampleContext::request
 };
 
-// What a proposer could guess. Guesses of one kind are about equally often right, and take equally
-// long to make. Kinds count from 0.
+// What a proposer could guess. Guesses of one kind are right about equally often and take about
+// equally long to make. Kinds count from 0.
 struct Offer {
   int kind = 0;
   int count = 0;  // the most guesses; 0: none
 };
 
-// Calls for one sequence follow one another: a proposer may keep what it has seen, and must notice
-// tokens that were taken back.
+// Guesses for one sequence. A proposer may keep what it has learned from earlier calls, but the
+// sequence may have lost tokens since the last call, so it compares them.
 class Proposer {
  public:
   virtual ~Proposer() = default;
   virtual int kinds() const = 0;
 
-  // What it reads of each row of the text that the model computes; nothing: it needs no such rows.
+  // The numbers that it reads of each row that the model computes; not set: it reads none.
   virtual std::optional<Features> features() const { return {}; }
-  // The model has computed rows of the text: those of the tokens from `first` on. features: [rows,
-  // cols]. Later rows that the proposer has seen do not count any more. May throw Error.
+  // Takes the features of rows that the model has computed, [rows, cols]: the rows of the tokens
+  // from `first` on. They replace rows of earlier calls from `first` on. May throw Error.
   virtual void computed(std::span<const int32_t> /*tokens*/, int64_t /*first*/,
                         std::span<const float> /*features*/) {}
 
-  // How many guesses, at most `most`, can be made of what follows the text. Takes next to no time.
+  // Returns how many guesses, at most `most`, could be made. Takes next to no time.
   virtual Offer offer(const GuessedText& text, int most) = 0;
 
-  // Takes in what is new in the text, before guess(). After a pause or a prompt that may take
-  // several calls, each as long as a step. False: there is more to take in, or no guess after all.
+  // Reads the new tokens of the text, before guess(). After a pause or a prompt this may take
+  // several calls, each as long as a step. False: there are more tokens to read, or there is no
+  // guess after all.
   virtual bool catch_up(const GuessedText&) { return true; }
 
-  // The guesses, at most `count`, that of the offer. Follows the last call above, which was
-  // catch_up() or offer(), with the same text. May throw Error, and may be called again then.
+  // Makes at most `count` guesses; the offer's count is the bound. Call it after offer() and
+  // catch_up(), with the same text. It may throw Error, and may be called again then.
   virtual std::vector<int32_t> guess(const GuessedText& text, int count) = 0;
 };
 

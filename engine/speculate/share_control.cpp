@@ -7,8 +7,8 @@ namespace {
 
 constexpr double kLeastShareGain = 1.03;
 constexpr double kNewTimeShare = 0.1;  // of a new measurement in a mean
-// Until steps of as many rows are measured, an eighth more rows, or one more, are taken to cost
-// this much.
+// An assumption until steps of as many rows are measured: an eighth more rows, or one more row,
+// makes a step longer by this share.
 constexpr double kMoreRowsCost = 0.04;
 
 // The numbers of rows that steps with guesses have. Each number takes a graph of its own on a GPU,
@@ -46,47 +46,47 @@ void add_time(Times& times, int64_t rows, double seconds) {
 
 }  // namespace
 
-// Lists the guesses of the offers `from`, the best ones first. A text's later guesses are less
-// likely, so they follow its earlier ones. Of two offers of a text, that of the draft model counts
-// if its guesses are clearly more often right.
-void ShareControl::list(std::span<const Offer> offers, From from) {
+// Lists the guesses of the sources `from`, the most probable ones first. A text's later guesses are
+// less probable, so they follow its earlier ones. If a text has two sources, the draft model is
+// used where its guesses are clearly more often right.
+void ShareControl::list(std::span<const Source> sources, From from) {
   constexpr double kClearly = 0.1;
   guesses_.clear();
-  const size_t none = offers.size();
-  size_t chosen = none;  // of the text's offers
+  const size_t none = sources.size();
+  size_t chosen = none;  // of the text's sources
   const auto end_text = [&] {
     if (chosen == none) return;
-    double right = 1;
-    for (int before = 0; before < offers[chosen].most; ++before) {
-      guesses_.push_back({right *= offers[chosen].right, before, chosen});
+    double probability = 1;
+    for (int before = 0; before < sources[chosen].most; ++before) {
+      guesses_.push_back({probability *= sources[chosen].probability, before, chosen});
     }
     chosen = none;
   };
-  const auto value = [&](const Offer& offer) {
-    return offer.right - (offer.drafted ? kClearly : 0.0);
+  const auto value = [&](const Source& source) {
+    return source.probability - (source.drafted ? kClearly : 0.0);
   };
-  for (size_t i = 0; i < offers.size(); ++i) {
-    const Offer& offer = offers[i];
-    if (offer.text < 0 || i == 0 || offers[i - 1].text != offer.text) end_text();
-    if (from != From::All && (from == From::Drafted) != offer.drafted) continue;
-    if (chosen == none || value(offer) > value(offers[chosen])) chosen = i;
+  for (size_t i = 0; i < sources.size(); ++i) {
+    const Source& source = sources[i];
+    if (source.text < 0 || i == 0 || sources[i - 1].text != source.text) end_text();
+    if (from != From::All && (from == From::Drafted) != source.drafted) continue;
+    if (chosen == none || value(source) > value(sources[chosen])) chosen = i;
   }
   end_text();
   std::stable_sort(guesses_.begin(), guesses_.end(),
-                   [](const Guess& a, const Guess& b) { return a.right > b.right; });
+                   [](const Guess& a, const Guess& b) { return a.probability > b.probability; });
 }
 
-// The time that a guess adds to the draft model's. A step of the draft model computes one guess of
-// each text.
+// Returns the time that a guess adds to the draft model's steps. A step of the draft model computes
+// one guess of each text.
 double ShareControl::draft_seconds(const Step& step, const Guess& guess) {
-  const Offer& offer = step.offers[guess.offer];
-  if (!offer.drafted) return 0;
+  const Source& source = step.sources[guess.source];
+  if (!source.drafted) return 0;
   const auto depth = static_cast<size_t>(guess.before);
-  if (deep_.size() <= depth) deep_.resize(depth + 1);
-  const int64_t texts = ++deep_[depth];
+  if (depth_counts_.size() <= depth) depth_counts_.resize(depth + 1);
+  const int64_t texts = ++depth_counts_[depth];
   const double more =
       seconds_of(drafts_, texts) - (texts > 1 ? seconds_of(drafts_, texts - 1) : 0.0);
-  return more + (depth == 0 ? offer.seconds : 0.0);
+  return more + (depth == 0 ? source.seconds : 0.0);
 }
 
 // Finds the number of guesses that gives the most tokens per second. No guesses: no number pays.
@@ -94,15 +94,15 @@ ShareControl::Plan ShareControl::best_plan(const Step& step, From from) {
   Plan best{from};
   const double plain = seconds_of(steps_, step.texts);
   if (plain == 0) return best;  // what guesses are compared with is not known
-  list(step.offers, from);
-  deep_.clear();
+  list(step.sources, from);
+  depth_counts_.clear();
   auto tokens = static_cast<double>(step.texts);
   best.rate = kLeastShareGain * tokens / plain;
   double drafting = 0;
   for (int64_t count = 1; count <= std::ssize(guesses_) && step.texts + count <= step.rows;
        ++count) {
     const Guess& guess = guesses_[static_cast<size_t>(count - 1)];
-    tokens += guess.right;
+    tokens += guess.probability;
     drafting += draft_seconds(step, guess);
     const int64_t all = step.texts + count;
     if (!has_steps(all)) continue;
@@ -116,7 +116,7 @@ ShareControl::Plan ShareControl::best_plan(const Step& step, From from) {
 
 // The smallest number of guesses that a step may have. It shows whether guesses pay.
 ShareControl::Plan ShareControl::fewest(const Step& step, From from) {
-  list(step.offers, from);
+  list(step.sources, from);
   int64_t count = 1;
   while (!has_steps(step.texts + count)) ++count;
   const bool fits = count <= std::ssize(guesses_) && step.texts + count <= step.rows;
@@ -138,22 +138,22 @@ ShareControl::Plan ShareControl::choose(const Step& step, bool drafts, bool othe
   return best.guesses == 0 && free_.due() ? fewest(step, From::Free) : best;
 }
 
-std::span<const int> ShareControl::share(std::span<const Offer> offers, int64_t texts,
+std::span<const int> ShareControl::share(std::span<const Source> sources, int64_t texts,
                                          int64_t rows) {
-  shares_.assign(offers.size(), 0);
-  const Step step{offers, texts, std::min(rows, std::ssize(steps_) - 1)};
-  const auto drafted = [](const Offer& offer) { return offer.drafted; };
-  const bool drafts = std::any_of(offers.begin(), offers.end(), drafted);
-  const bool others = !std::all_of(offers.begin(), offers.end(), drafted);
-  if (offers.empty() || texts >= step.rows) return shares_;
+  shares_.assign(sources.size(), 0);
+  const Step step{sources, texts, std::min(rows, std::ssize(steps_) - 1)};
+  const auto drafted = [](const Source& source) { return source.drafted; };
+  const bool drafts = std::any_of(sources.begin(), sources.end(), drafted);
+  const bool others = !std::all_of(sources.begin(), sources.end(), drafted);
+  if (sources.empty() || texts >= step.rows) return shares_;
   const Plan plan = choose(step, drafts, others);
-  list(offers, plan.from);
+  list(sources, plan.from);
   for (int64_t i = 0; i < plan.guesses; ++i) {
-    ++shares_[guesses_[static_cast<size_t>(i)].offer];
+    ++shares_[guesses_[static_cast<size_t>(i)].source];
   }
   bool shares_drafted = false, shares_free = false;
-  for (size_t i = 0; i < offers.size(); ++i) {
-    if (shares_[i] > 0) (offers[i].drafted ? shares_drafted : shares_free) = true;
+  for (size_t i = 0; i < sources.size(); ++i) {
+    if (shares_[i] > 0) (sources[i].drafted ? shares_drafted : shares_free) = true;
   }
   drafted_.skipped += drafts && !shares_drafted;
   free_.skipped += others && !shares_free;
@@ -166,8 +166,10 @@ void ShareControl::made(bool drafted) {
   tries.skipped = 0;
 }
 
-void ShareControl::took(int64_t rows, double seconds) { add_time(steps_, rows, seconds); }
+void ShareControl::add_step(int64_t rows, double seconds) { add_time(steps_, rows, seconds); }
 
-void ShareControl::draft_took(int64_t texts, double seconds) { add_time(drafts_, texts, seconds); }
+void ShareControl::add_draft_step(int64_t texts, double seconds) {
+  add_time(drafts_, texts, seconds);
+}
 
 }  // namespace skald

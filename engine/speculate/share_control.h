@@ -1,8 +1,8 @@
-// How many guesses each text gets in a step that computes several texts: as many as promise the
-// most tokens per second of all texts together, by how often the texts' guesses were right, how
-// long steps took by their rows, and how long a draft model took. The best guesses come first.
-// Where many texts fill a step, or few guesses are right, there are none, and now and then a few to
-// see whether they pay again.
+// Decides how many guesses each text gets in a step that computes several texts. The decision gives
+// the most tokens per second of all texts together. It follows from how often the guesses of each
+// text were right, how long steps of each number of rows took, and how long the draft model took.
+// The most probable guesses come first. Where many texts fill a step, or few guesses are right,
+// there are none, except now and then a few to see whether they pay again.
 #pragma once
 
 #include <cstdint>
@@ -15,65 +15,67 @@ namespace skald {
 
 class ShareControl {
  public:
-  // rows: the most of a step.
+  // rows: the most rows of a step.
   explicit ShareControl(int64_t rows)
       : steps_(static_cast<size_t>(rows) + 1), drafts_(static_cast<size_t>(rows) + 1) {}
 
-  struct Offer {
-    double right;  // how likely a guess is right, if the guesses before are
-    int most;      // guesses
-    // Offers of one text follow one another, and one of them at most is taken. -1: it is the only
-    // one of its text.
+  // What can guess for a text: its own repetitions, or the draft model.
+  struct Source {
+    double probability;  // that a guess is right, if the guesses before it are
+    int most;            // the most guesses that it can make
+    // The text's number. Sources of one text follow one another, and at most one of them is used.
+    // -1: the text has no other source.
     int64_t text = -1;
-    bool drafted = false;  // by the draft model, whose steps take time; others take none
-    double seconds = 0;    // that the draft model takes before its first guess
+    bool drafted = false;  // the draft model, whose steps take time; other sources take none
+    double seconds = 0;    // the draft model's time before its first guess
   };
-  // The number of guesses of each offer, in a step of `texts` texts, with and without offers, and
-  // at most `rows` rows. Valid until the next call.
-  std::span<const int> share(std::span<const Offer> offers, int64_t texts, int64_t rows);
-  // Guesses of the last share were made, `drafted` or not. A share whose guesses could not be made
-  // yet is followed by another one.
+  // Returns the number of guesses of each source for a step of at most `rows` rows. `texts` counts
+  // all texts of the step, also those without a source. Valid until the next call.
+  std::span<const int> share(std::span<const Source> sources, int64_t texts, int64_t rows);
+  // Records that guesses of the last share() were made, by the draft model (`drafted`) or without
+  // it. If the draft model cannot make them yet, the next step calls share() again instead.
   void made(bool drafted);
 
-  // A step of so many rows took so long.
-  void took(int64_t rows, double seconds);
-  // A step of the draft model, with one guess of each of so many texts, took so long.
-  void draft_took(int64_t texts, double seconds);
+  // Records how long a step of so many rows took.
+  void add_step(int64_t rows, double seconds);
+  // Records how long a step of the draft model took that made one guess of each of so many texts.
+  void add_draft_step(int64_t texts, double seconds);
 
  private:
   struct Guess {
-    double right;  // it and the guesses before
-    int before;    // guesses of its text before it
-    size_t offer;
+    double probability;  // that it and the guesses before it are right
+    int before;          // guesses of its text before it
+    size_t source;       // its index in Step::sources
   };
+  // The sources that a plan uses; Free: all but the draft model, since their guesses take no time.
   enum class From : uint8_t { All, Free, Drafted };
   struct Plan {
     From from = From::All;
     int64_t guesses = 0;
     double rate = 0;  // tokens per second
   };
-  // Steps without guesses of a kind since the last ones, though some were offered; so many such
-  // steps are followed by a few guesses.
+  // When guesses of a kind that do not pay are tried again.
   struct Tries {
-    int skipped = 0, wait = kLeastWait;
+    int skipped = 0;        // steps without such guesses since the last ones, with a source of them
+    int wait = kLeastWait;  // a try follows this many skipped steps
     bool due() const { return skipped >= wait; }
   };
   struct Step {
-    std::span<const Offer> offers;
+    std::span<const Source> sources;
     int64_t texts, rows;
   };
 
-  void list(std::span<const Offer> offers, From from);
+  void list(std::span<const Source> sources, From from);
   Plan best_plan(const Step& step, From from);
   Plan fewest(const Step& step, From from);
   Plan choose(const Step& step, bool drafts, bool others);
   double draft_seconds(const Step& step, const Guess& guess);
 
-  std::vector<StepTime> steps_;   // by rows
-  std::vector<StepTime> drafts_;  // of the draft model, by texts
+  std::vector<StepTime> steps_;   // times of steps, by their number of rows
+  std::vector<StepTime> drafts_;  // times of the draft model's steps, by their number of texts
   Tries free_, drafted_;
-  std::vector<Guess> guesses_;  // the best ones first
-  std::vector<int64_t> deep_;   // drafted guesses so far, by the number before them
+  std::vector<Guess> guesses_;         // the most probable ones first
+  std::vector<int64_t> depth_counts_;  // drafted guesses in the plan so far, by Guess::before
   std::vector<int> shares_;
 
   static constexpr int kLeastWait = 48, kMostWait = 8 * kLeastWait;

@@ -98,8 +98,8 @@ struct Picks {
   int64_t step = 0;            // the number of the step that was begun; 0: none
 };
 
-// Where a GPU found the experts that its steps of few rows chose, if it has a cache of experts.
-// Each expert counts once a step and layer.
+// Counts where a GPU found the experts that its steps of few rows chose, if it has a cache of
+// experts. Each expert counts once a step and layer.
 struct ExpertUse {
   int64_t found = 0;   // in the cache
   int64_t copied = 0;  // on the host, and copied to the cache
@@ -201,7 +201,7 @@ class Executor {
   // Memory of the host that is ready to be written. It may outlive the executor. Throws
   // Error(Exit::Memory).
   virtual std::shared_ptr<std::byte> host_memory(int64_t bytes);
-  // One page or state.
+  // The same for one page or one state.
   void read_page(int32_t page, std::span<std::byte> bytes);
   void write_page(int32_t page, std::span<const std::byte> bytes);
   void read_state(int32_t slot, std::span<std::byte> bytes);

@@ -23,16 +23,16 @@ class RankExecutor : public Executor {
   // Computes a step whose sequences extend() has extended. Returns the number of wanted rows.
   virtual int64_t run_extended(Step step, const Extension& extension) = 0;
 
-  // After a rank has failed in logits(), pick(), score() or compare(): the logits that these have
-  // computed since the step do not count, as the other ranks' may be missing in them.
+  // Call it after a rank has failed in logits(), pick(), score() or compare(). Drops the logits
+  // that these have computed since the step: those of other ranks may be missing in them.
   virtual void drop_logits() = 0;
 
   // True if run_ahead() can begin the step after a pick of these requests.
   virtual bool can_run_ahead(std::span<const PickRequest>, std::span<Sequence* const>) {
     return false;
   }
-  // Picks, and computes the next step with the picked tokens. `next` has one row of each sequence,
-  // whose tokens count for nothing.
+  // Picks, and computes the next step with the picked tokens. `next` has one row of each sequence;
+  // its tokens are ignored.
   virtual Picks run_ahead(std::span<const PickRequest> requests, Step next,
                           const Extension& extension);
 };

@@ -27,7 +27,8 @@ void take_back(Step step);
 
 class StepRows {
  public:
-  // As many rows of a sequence as guesses are checked in a step, and the token before them.
+  // The most rows of a sequence in a step that checks guesses: 16 guesses and the token before
+  // them.
   static constexpr int64_t kFewRows = 17;
 
   explicit StepRows(const StepLimits& limits);

@@ -1,6 +1,6 @@
-// FP8: weight[rows, cols] in E4M3. The scale is one of the matrix, one of each row, or one of each
-// block of rows and columns, whose last blocks may be cut. Tools call it weight_scale, or
-// weight_scale_inv (by which the weight is multiplied as well).
+// FP8: weight[rows, cols] in E4M3. There is one scale for the matrix, one for each row, or one for
+// each block of rows and columns; the last blocks may be smaller. Tools call it weight_scale or
+// weight_scale_inv. In spite of the second name, weights are multiplied by it too.
 //
 // A matrix whose rows are whole blocks of BlockFP8, each with one scale, stays in 8 bits. Others
 // become plain numbers.

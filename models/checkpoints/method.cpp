@@ -38,7 +38,7 @@ void check_text(const HfConfig& config, std::string_view key,
   check_text(config, key, std::span(values.begin(), values.size()));
 }
 
-// Throws if the key says anything but no, as an empty object does.
+// Throws unless the key is missing or says no, as false and an empty object do.
 void refuse_any(const HfConfig& config, std::string_view key) {
   if (config.says_nothing(key)) return;
   fail(Exit::Model, config.where(), ": '", key,

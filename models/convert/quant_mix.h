@@ -41,8 +41,8 @@ struct MixedModel {
 };
 MixedModel mixed_model(const ModelConfig& config);
 
-// Whether weights of this format are a model's original ones, as the experts of gpt-oss are in
-// MXFP4. A mix leaves them as they are.
+// True if weights of this format are a model's original ones, as gpt-oss' experts in MXFP4 are. A
+// mix leaves them as they are.
 inline bool is_original(DType type) { return type == DType::MXFP4; }
 
 // True for a tensor that a mix quantizes. Norms, biases, convolutions and others keep their

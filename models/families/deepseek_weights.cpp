@@ -46,8 +46,8 @@ class HeadColumns final : public RowReader {
   std::shared_ptr<const Numbers> head(int64_t at) const {
     {
       const std::lock_guard lock(mutex_);
-      const auto found = kept_.find(at);
-      if (found != kept_.end()) return found->second;
+      const auto found = heads_.find(at);
+      if (found != heads_.end()) return found->second;
     }
     auto numbers = std::make_shared<Numbers>(static_cast<size_t>(rows_.count * view_.cols));
     std::vector<std::byte> scratch;
@@ -56,20 +56,20 @@ class HeadColumns final : public RowReader {
                        scratch);
     }
     const std::lock_guard lock(mutex_);
-    kept_[at] = numbers;
+    heads_[at] = numbers;
     return numbers;
   }
 
   void drop(int64_t at) const {
     const std::lock_guard lock(mutex_);
-    kept_.erase(at);
+    heads_.erase(at);
   }
 
   TensorView view_;
   HeadRows rows_;
   DType type_;
   mutable std::mutex mutex_;
-  mutable std::map<int64_t, std::shared_ptr<const Numbers>> kept_;
+  mutable std::map<int64_t, std::shared_ptr<const Numbers>> heads_;  // rows of heads in progress
 };
 
 // The rows of all heads, one head after the other.

@@ -24,11 +24,15 @@ class ExpertBlocks final : public RowReader {
   // blocks: [experts, rows, cols / 32, 16]; scales: [experts, rows, cols / 32]
   ExpertBlocks(const std::byte* blocks, const std::byte* scales, int64_t rows, int64_t cols,
                Rows wanted)
-      : blocks_(blocks), scales_(scales), rows_(rows), count_(cols / kNumbers), wanted_(wanted) {}
+      : blocks_(blocks),
+        scales_(scales),
+        rows_(rows),
+        count_(cols / kNumbers),
+        chosen_rows_(wanted) {}
 
   void read_row(int64_t row, std::byte* out) const override {
-    const int64_t each = rows_ / wanted_.step;
-    const int64_t from = row / each * rows_ + row % each * wanted_.step + wanted_.first;
+    const int64_t each = rows_ / chosen_rows_.step;
+    const int64_t from = row / each * rows_ + row % each * chosen_rows_.step + chosen_rows_.first;
     const std::byte* bytes = blocks_ + from * count_ * kBytes;
     const std::byte* scales = scales_ + from * count_;
     for (int64_t i = 0; i < count_; ++i, bytes += kBytes, out += sizeof(BlockMXFP4)) {
@@ -42,18 +46,18 @@ class ExpertBlocks final : public RowReader {
  private:
   const std::byte *blocks_, *scales_;
   int64_t rows_, count_;
-  Rows wanted_;
+  Rows chosen_rows_;
 };
 
 // Columns of each expert's [ins, outs] in 16 or 32 bits as rows.
 class Columns final : public RowReader {
  public:
   Columns(const TensorView& view, int64_t ins, Rows wanted)
-      : view_(view), ins_(ins), wanted_(wanted) {}
+      : view_(view), ins_(ins), chosen_rows_(wanted) {}
 
   void read_row(int64_t row, std::byte* out) const override {
-    const int64_t each = view_.cols / wanted_.step, expert = row / each;
-    const int64_t col = row % each * wanted_.step + wanted_.first;
+    const int64_t each = view_.cols / chosen_rows_.step, expert = row / each;
+    const int64_t col = row % each * chosen_rows_.step + chosen_rows_.first;
     const int64_t bytes = info(view_.type).block_bytes;
     const std::byte* from = view_.row(expert * ins_) + col * bytes;
     for (int64_t i = 0; i < ins_; ++i, from += view_.row_bytes, out += bytes) {
@@ -64,7 +68,7 @@ class Columns final : public RowReader {
  private:
   TensorView view_;  // [experts * ins, outs]
   int64_t ins_;
-  Rows wanted_;
+  Rows chosen_rows_;
 };
 
 // Every second number of a row.

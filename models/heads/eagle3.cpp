@@ -61,13 +61,14 @@ class HeadWeights : public WeightFile {
   std::shared_ptr<const WeightFile> model_;
 };
 
-// config.json, where some writers keep the layer's settings in an object of their own.
+// Returns the part of config.json that has the layer's settings: some writers keep them in an
+// object of their own.
 HfConfig layer_config(const HfConfig& file) {
   constexpr const char* kInner = "transformer_layer_config";
   return file.has(kInner) ? file.object(kInner) : file;
 }
 
-// norm_before_residual: the residual stream is the norm of what the head is given.
+// norm_before_residual: the residual stream is the norm of the features that the head reads.
 template <bool norm_before_residual>
 Program build(const ModelConfig& c, const WeightFile& file) {
   Blocks b(c, file);

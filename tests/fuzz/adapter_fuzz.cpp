@@ -1,4 +1,5 @@
-// An adapter: PEFT's configuration and the scale that it gives to a matrix, or a GGUF.
+// The input is an adapter: PEFT's configuration, with the scale that it gives to a matrix, or a
+// GGUF.
 #include "engine/base/error.h"
 #include "models/adapters/lora_file.h"
 #include "models/adapters/peft_config.h"

@@ -1,5 +1,5 @@
-// Calls of tools. The input's first line stands for the chat template, which decides about the
-// format; an answer of the model follows. Or the input is a request's list of tools, as JSON.
+// The input is an answer with tool calls: its first line stands for the chat template, which
+// decides the format; the answer follows. Or the input is a request's list of tools, as JSON.
 #include <string>
 #include <string_view>
 

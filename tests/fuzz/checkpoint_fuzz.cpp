@@ -1,4 +1,5 @@
-// The safetensors of a quantized checkpoint: its matrices by each method, and every row.
+// The input is a safetensors file of a quantized checkpoint. Reads its matrices by each method, and
+// every row.
 #include <vector>
 
 #include "engine/base/error.h"

@@ -1,5 +1,5 @@
-// A config.json: its syntax, what the family that it names reads in it, and the frequencies of its
-// longest context.
+// The input is a config.json. Parses it, lets the family that it names read its settings, and
+// computes the rope frequencies of its longest context.
 #include "engine/base/error.h"
 #include "models/families/family.h"
 #include "models/files/hf_config.h"

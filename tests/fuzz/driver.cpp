@@ -146,7 +146,7 @@ int main(int argc, char** argv) {
     if (entry.is_regular_file()) seeds.push_back(read_file(entry.path()).substr(0, kMostBytes));
   }
   if (seeds.empty()) seeds.emplace_back();
-  std::sort(seeds.begin(), seeds.end());  // the order of a folder is nobody's
+  std::sort(seeds.begin(), seeds.end());  // a folder lists its files in no fixed order
   for (const std::string& seed : seeds) feed(seed);
 
   const std::chrono::duration<double> time(std::atof(argv[2]));

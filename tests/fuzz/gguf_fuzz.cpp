@@ -1,6 +1,6 @@
-// A GGUF file: its metadata and tensor list, the family's configuration and program, those of the
-// layer that predicts a token, and the tokenizer. The seeds are heads of files; behind them come
-// zeros.
+// The input is a GGUF file. Reads its metadata, tensor list and tokenizer, and builds the programs
+// of the model and of its layer that predicts a token (MTP). The seeds are heads of files; zeros
+// follow.
 #include "engine/base/error.h"
 #include "models/heads/heads.h"
 #include "models/open.h"

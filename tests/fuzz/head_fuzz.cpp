@@ -1,5 +1,5 @@
-// An EAGLE-3 head: the input is its config.json in one line, then its safetensors. The model that
-// it belongs to has the width and the vocabulary of the seed.
+// The input is an EAGLE-3 head: its config.json in one line, then its safetensors. The head's model
+// has the width and the vocabulary of the seed.
 #include <unistd.h>
 
 #include <filesystem>

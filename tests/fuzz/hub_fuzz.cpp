@@ -1,4 +1,5 @@
-// What a hub says about a repository, and which files follow from it; or a user's name of a model.
+// The input is a hub's answer about a repository, from which files are chosen; or a model's name as
+// a user types it.
 #include <string>
 #include <string_view>
 #include <vector>

@@ -1,4 +1,4 @@
-// An importance matrix, as a GGUF or as an old file of llama.cpp.
+// The input is an importance matrix, as a GGUF or as an old file of llama.cpp.
 #include "engine/base/error.h"
 #include "models/convert/importance.h"
 #include "tests/fuzz/driver.h"

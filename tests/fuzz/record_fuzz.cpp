@@ -1,6 +1,6 @@
-// What skald has written and reads again: results, records of a perplexity run, saved dialogues and
-// base files. Damage must be noticed; what a checksum lets pass must be harmless all the same, so
-// that lines are also read with a new checksum.
+// The input is a file that skald has written and reads again: results, records of a perplexity run,
+// saved dialogues and base files. Damage must be noticed. Damage that a checksum does not catch
+// must be harmless, so lines are also read with a new checksum.
 #include <algorithm>
 #include <cstring>
 #include <string>

@@ -1,5 +1,5 @@
-// A line of a batch, of a file of texts or of a file to score: its JSON, its fields, and what of it
-// a chat template would see.
+// The input is a line of a batch, of a file of texts or of a file to score. Reads its JSON and its
+// fields, and makes the variables of a chat template.
 #include <string>
 #include <string_view>
 #include <vector>

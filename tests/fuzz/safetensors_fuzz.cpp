@@ -1,4 +1,4 @@
-// A safetensors file: its header, and every tensor's first and last byte.
+// The input is a safetensors file. Reads its header, and every tensor's first and last byte.
 #include "engine/base/error.h"
 #include "models/files/safetensors.h"
 #include "tests/fuzz/driver.h"

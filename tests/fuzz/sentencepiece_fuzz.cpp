@@ -1,4 +1,4 @@
-// A tokenizer.model: parsed, checked, rewritten for the library, then used once.
+// The input is a tokenizer.model. It is parsed, checked, rewritten for the library, and used once.
 #include <string_view>
 
 #include "engine/base/error.h"

@@ -1,5 +1,5 @@
-// Chat templates: parsing and rendering. The bytes are a template, or a line of JSON and a template
-// after it, which then sees that JSON as its messages.
+// The input is a chat template, which is parsed and rendered; or a line of JSON and then a
+// template, which gets that JSON as its messages.
 #include <string_view>
 
 #include "engine/base/error.h"

@@ -1,4 +1,4 @@
-// A tokenizer.json: parsed, its patterns compiled, then used once.
+// The input is a tokenizer.json. It is parsed, its patterns are compiled, and it is used once.
 #include <string_view>
 
 #include "engine/base/error.h"

@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// As Debian names this machine's folder of libraries.
+// Debian's name for this machine's folder of libraries.
 std::string triplet() {
   utsname machine = {};
   uname(&machine);

@@ -1,6 +1,5 @@
-// Runs lines of bash in a copy of scripts/, with doubles of other programs in front of the PATH.
-// Nothing that the scripts keep in the user's cache, and no build folder, is shared with the
-// checkout.
+// Runs lines of bash in a copy of scripts/, with stand-ins for other programs in front of the PATH.
+// The copy has its own cache and build folder, apart from those of the checkout.
 #pragma once
 
 #include <filesystem>

@@ -91,8 +91,8 @@ class Pieces {
     EncodeOptions options;
     options.add_bos = options.add_eos = false;
     options.parse_special = parse_special;
-    options.starts_text = !begun_;
-    begun_ = true;
+    options.starts_text = !text_started_;
+    text_started_ = true;
     const std::vector<int32_t> more = tokenizer_.encode(text, options);
     ids_.insert(ids_.end(), more.begin(), more.end());
   }
@@ -107,7 +107,7 @@ class Pieces {
  private:
   const Tokenizer& tokenizer_;
   std::vector<int32_t> ids_;
-  bool begun_ = false;
+  bool text_started_ = false;
 };
 
 }  // namespace

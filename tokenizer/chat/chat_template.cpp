@@ -220,7 +220,7 @@ ChatTemplate::ToolsPlace ChatTemplate::find_tools_place() const {
     if (has_name()) return ToolsPlace::Variable;
     probe.messages = with_tools_in_system(probe.messages, probe.tools);
     return has_name() ? ToolsPlace::SystemMessage : ToolsPlace::Nowhere;
-  } catch (const Error&) {  // it refuses this conversation, and may take others
+  } catch (const Error&) {  // the template refuses this conversation, but may accept others
     return ToolsPlace::Variable;
   }
 }

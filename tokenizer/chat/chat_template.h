@@ -60,8 +60,8 @@ class ChatTemplate {
   bool knows_tools() const { return tools_place_ != ToolsPlace::Nowhere; }
 
  private:
-  // Where a template looks for tools: in its variable, or as a JSON text in the system message, as
-  // that of Phi-4-mini does.
+  // The place where a template expects tools: its variable, or a JSON text in the system message
+  // (Phi-4-mini).
   enum class ToolsPlace { Nowhere, Variable, SystemMessage };
 
   ToolsPlace find_tools_place() const;

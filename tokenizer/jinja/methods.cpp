@@ -203,7 +203,7 @@ Value justify(Context& context, const Value& self, const Arguments& arguments) {
       std::max<int64_t>(bound.integer(0, 0) - static_cast<int64_t>(characters(bytes_of(self))), 0);
   const int64_t width = bound.integer(0, 0);
   int64_t before = side == Side::Left ? 0 : missing;
-  // As in Python: an odd space goes left if the width is odd.
+  // The same as in Python: an odd space goes left if the width is odd.
   if (side == Side::Center) before = missing / 2 + (missing & width & 1);
   context.check_text(static_cast<size_t>(missing));
   std::string out;

@@ -52,7 +52,7 @@ class Seams {
   }
 
  private:
-  // As the library sees them: a space as U+2581, an invalid byte as U+FFFD.
+  // Returns bytes as the library sees them: a space as U+2581, an invalid byte as U+FFFD.
   static std::string_view seen(std::string_view s) {
     if (s[0] == ' ') return kSpaceSymbol;
     const size_t length = utf8_length(s);

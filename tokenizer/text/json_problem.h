@@ -1,5 +1,5 @@
-// Where and why a text is no JSON, in words for users: "line 2, column 7: expected a value, found
-// '}'". Call it for a text that the JSON library has refused.
+// Says where and why a text is not JSON, in words for users: "line 2, column 7: expected a value,
+// found '}'". Call it for a text that the JSON library has refused.
 #pragma once
 
 #include <string>

@@ -77,7 +77,7 @@ struct AttentionLaunch {
   // From build_attention_tiles(), on the device; code Plain has none.
   struct Prefill {
     const AttentionTile* tiles;
-    int count;  // fixes the grid
+    int count;  // the number of tiles; the grid depends on it
   } prefill;
 };
 

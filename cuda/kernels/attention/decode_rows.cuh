@@ -64,7 +64,7 @@ struct DecodeRows {
                        : vector == kKey ? s.heads + b.kv_head
                                         : first_value_head(a) + b.kv_head;
       int start = (b.row * row_heads(a) + head) * b.head_dim;
-      // In the cache, from the new key on.
+      // Without a new key in qkv: `start` counts from the row's key in the cache.
       if (!brings_new(a) && vector >= kKey) {
         start = vector == kKey ? 0 : static_cast<int>(keys_to_values(s));
       }

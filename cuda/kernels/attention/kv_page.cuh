@@ -32,7 +32,7 @@ __device__ inline int first_value_head(const AttentionLaunch& a) {
   return a.spec.heads + (a.values_are_keys ? 0 : a.spec.kv_heads);
 }
 
-// Whether attention_decode finds a row's new key and value in qkv, and not yet in the cache.
+// True if attention_decode finds a row's new key and value in qkv, and not yet in the cache.
 __device__ inline bool brings_new(const AttentionLaunch& a) {
   return a.appends && !a.decode.after_append;
 }

@@ -15,9 +15,9 @@ __device__ inline float gated_logit(float logit, Gating gating) {
 
 constexpr float kLeastTotal = 1e-20f;  // of sigmoids, as in Hugging Face
 
-// kEach: experts of a lane; lane l has those from kEach * l on. Instructions of one warp that need
-// one another's results take some five cycles each, so few of them stand in the loop over the
-// chosen experts.
+// kEach: the experts of a lane; lane l has the experts from kEach * l on. An instruction that needs
+// the result of the one before takes some five cycles, so the loop over the chosen experts has few
+// of them.
 template <int kEach>
 struct Choice {
   int count;

@@ -67,8 +67,8 @@ __device__ inline void store_columns(float* to, float4 value, int64_t left) {
   }
 }
 
-// `share` numbers of a block in a letter. Rows and parts may begin at any number, so that only the
-// mail is read and written in words of 16 bytes.
+// share: how many numbers a block sends in a letter. Rows and parts may begin at any number, so
+// only the mail is read and written in words of 16 bytes.
 __global__ void __launch_bounds__(kMailThreads, 2)
     all_gather(__grid_constant__ const AllGatherLaunch a, int64_t padded, int share) {
   let_next_kernel_start();

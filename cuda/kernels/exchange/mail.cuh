@@ -84,8 +84,8 @@ class PairRoute {
  public:
   __device__ explicit PairRoute(const MailLinks& mail)
       : mail_(mail),
-        sent_(mail.sent + MailLayout::kBlocks + blockIdx.x),
-        letter_(*sent_ + 1),
+        last_letter_(mail.sent + MailLayout::kBlocks + blockIdx.x),
+        letter_(*last_letter_ + 1),
         pair_(int64_t{blockIdx.x} * MailLayout::kFewThreads + threadIdx.x) {}
 
   __device__ int64_t pair() const { return pair_; }  // the thread's, of all blocks'
@@ -98,10 +98,10 @@ class PairRoute {
   __device__ float2 receive(int rank) const {
     return receive_pair(place(mail_.rank, rank), letter_, mail_);
   }
-  // For all threads of the block, also those that have sent nothing.
+  // All threads of the block call it, also threads that have sent nothing.
   __device__ void end() const {
     __syncthreads();
-    if (threadIdx.x == 0) *sent_ = letter_;
+    if (threadIdx.x == 0) *last_letter_ = letter_;
   }
 
  private:
@@ -111,7 +111,7 @@ class PairRoute {
   }
 
   const MailLinks& mail_;
-  uint32_t* sent_;
+  uint32_t* last_letter_;  // the number of the last letter that the block has sent
   uint32_t letter_;
   int64_t pair_;
 };

@@ -1,5 +1,5 @@
-// What the kernels that exchange numbers between ranks share: each rank's mail, which the other
-// ranks write to (engine/program/shard.h). Each rank has its own GPU. Every rank launches the same
+// The mail of ranks, by which kernels exchange numbers (engine/program/shard.h): each rank has
+// memory to which the other ranks write. Each rank has its own GPU. Every rank launches the same
 // kernels in the same order.
 #pragma once
 
@@ -14,7 +14,7 @@ inline constexpr int kMostPeers = 8;  // ranks whose GPUs reach each other's mem
 // a flag for each block; kernels for few numbers send pairs with their flags in one store.
 struct MailLayout {
   static constexpr int kBlocks = 256;
-  static constexpr int64_t kBlockFloats = 8192;  // many numbers: room for a block
+  static constexpr int64_t kBlockFloats = 8192;  // room for what a block sends, of many numbers
   static constexpr int kFewBlocks = 128, kFewThreads = 512;
   static constexpr int64_t kFewFloats = int64_t{2} * kFewBlocks * kFewThreads;
   static constexpr int64_t kFewBytes = kFewFloats * 8;  // a flag for each number
@@ -43,8 +43,8 @@ struct MailLinks {
   float* blocks[kMostPeers];    // [2, ranks, kBlocks, kBlockFloats] of each rank
   uint32_t* flags[kMostPeers];  // [ranks, kBlocks] of each rank: letters so far
   MailPair* few[kMostPeers];    // [2, ranks, kFewFloats / 2] of each rank
-  // Own: letters so far of each block of kernels for many numbers [kBlocks], and of those for few
-  // [kFewBlocks].
+  // The rank's own counters: the letters that each block has sent so far, for kernels of many
+  // numbers [kBlocks] and for kernels of few numbers [kFewBlocks].
   uint32_t* sent;
   // Not 0: waits end, and no result counts. `aborted` lies in the host's memory. The first kernel
   // that sees it sets `ended` in the GPU's own memory, where later kernels see it at once.

@@ -34,7 +34,7 @@ struct Routing : RoutingShape {
   int32_t* row_of;      // [rows * used], of each place
   int32_t* begins;      // [count + 1], an expert's first place
   PlacedTile* tiles;    // written by place_rows
-  int32_t* tile_count;  // how many these are
+  int32_t* tile_count;  // the number of tiles
 };
 
 inline constexpr int kMostExperts = 1024;  // of a layer
@@ -148,11 +148,11 @@ struct ExpertsLaunch : ExpertsShape {
   unsigned* tickets;
   // For gemv_q_experts_sm90. signal, wait: as in GemvQPart. route: not null if the product of gate
   // and up also chooses the experts. It then reads route->x and does what launch_route() would,
-  // except for route->out. sent: as in RouterPart, for gate and up with `route`, and for the
-  // product of down that follows.
+  // except for route->out. router_logits: RouterPart::logits, for gate and up with `route`, and for
+  // the product of down that follows.
   unsigned *signal, *wait;
   const RouteLaunch* route;
-  uint32_t* sent;
+  uint32_t* router_logits;
 };
 template <KernelId>
 void launch_experts(const ExpertsLaunch& launch, Stream stream);

@@ -58,7 +58,8 @@ struct ChooseSlotsLaunch {
     CpuTurn turn = {};          // the request is sent
   } cpu;
 };
-// Of so many experts without a slot, rounded up: a single one is sooner copied than computed.
+// Returns how many of the missing experts are copied, rounded up: a copy of a single expert takes
+// less time than the CPU's computation.
 SKALD_HD inline int copied_experts(int missing, float share) {
   const float exact = share * static_cast<float>(missing);
   const int whole = static_cast<int>(exact);
@@ -66,7 +67,7 @@ SKALD_HD inline int copied_experts(int missing, float share) {
 }
 void launch_choose_slots(const ChooseSlotsLaunch& launch, Stream stream);
 
-// Where the matrices of a stack of experts lie. All pointers are multiples of 16 bytes.
+// The addresses of a stack of experts. All pointers are multiples of 16 bytes.
 struct CachedStack {
   const std::byte* host;  // expert 0
   std::byte* cache;       // slot 0

@@ -142,7 +142,8 @@ __device__ inline void store_unit(const ExpertsLaunch& a, const ExpertTile& tile
   }
 }
 
-// Where a warp is in the stream of its parts: the tile and group of a unit, and a part of the unit.
+// A warp's position in the stream of its parts: the tile and group of a unit, and a part of the
+// unit.
 struct Cursor {
   int tile, group, part;
 

@@ -113,7 +113,7 @@ __device__ void fetch_weights(const ExpertsLaunch& a, const ManyRings<F>& rings)
   }
 }
 
-// Where a multiplying warp is in both rings.
+// A multiplying warp's position in both rings.
 template <class F>
 struct ManyAt {
   RingAt<ManyRings<F>::kSlots> activations;

@@ -53,9 +53,9 @@ struct ManyItem {
   int row;   // first weight row; may lie beyond the matrix
   int base;  // the place of the window's first row, a multiple of kPlacedGroup
 
-  // Places from `base` to the tile's last one.
+  // The number of places from `base` to the tile's last one.
   __device__ int window() const { return tile.first + tile.places - base; }
-  // The places that are fetched, and those that with_places() finds for them.
+  // window(), rounded up to the places that are fetched, and to the places that are multiplied.
   __device__ int rows() const {
     return (window() + kPlacedGroup - 1) / kPlacedGroup * kPlacedGroup;
   }

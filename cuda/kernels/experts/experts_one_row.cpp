@@ -17,7 +17,7 @@ void launch_gemv_q_experts_sm90(const ExpertsLaunch& a, Stream stream) {
   launch.gemv.ticket = a.tickets;
   launch.gemv_q.signal = a.signal;
   launch.gemv_q.wait = a.wait;
-  launch.router.sent = a.sent;
+  launch.router.logits = a.router_logits;
   launch.router.spec.count = a.routing.count;
   if (a.route) {
     const RouteLaunch& route = *a.route;
@@ -25,11 +25,11 @@ void launch_gemv_q_experts_sm90(const ExpertsLaunch& a, Stream stream) {
     launch.in = route.x;
     launch.norm_weight = route.norm_weight;
     launch.norm_eps = route.norm_eps;
-    launch.router = {route.router, route.bias,       route.choice_bias, route.spec,
-                     a.sent,       a.routing.chosen, a.routing.weights};
+    launch.router = {route.router,    route.bias,       route.choice_bias, route.spec,
+                     a.router_logits, a.routing.chosen, a.routing.weights};
   } else {
     // The next kernel may read the choice ahead of its wait, and this one's wait is for the choice.
-    launch.gemv_q.late_start = !a.chosen_early;
+    launch.gemv_q.next_starts_late = !a.chosen_early;
   }
   launch_gemv_q_experts_sm90(launch, a.multiprocessors, stream);
 }

@@ -49,7 +49,7 @@ struct Units {
   }
 };
 
-// Where a warp is in the stream of its parts: a unit of the block, and a part of the unit.
+// A warp's position in the stream of its parts: a unit of the block, and a part of the unit.
 struct Cursor {
   int unit, part;
 };

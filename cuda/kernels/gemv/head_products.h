@@ -14,7 +14,7 @@
 namespace skald::cuda {
 
 struct HeadProductsLaunch {
-  // Where a head's numbers lie: heads are `width` numbers apart, rows `stride`.
+  // The place of each head's numbers: heads are `width` numbers apart, rows `stride`.
   struct Place {
     int64_t width, stride;
   };

@@ -63,7 +63,7 @@ struct DigitPart {
   // Indexed [half of the units, digit, lane % 4], 16 bytes each: for each of two units, the digits
   // that `first` and `second` of LaneBytes are multiplied by, in 4 bytes each.
   static constexpr int kHalf = kDigits * 64;
-  // 16 bytes of zeros, if lanes whose columns belong to the other half load them.
+  // 16 bytes of zeros, for lanes whose columns belong to the other half of a unit.
   static constexpr int kZerosAt = 2 * kHalf;
   static constexpr int kZeros = kBlocks == 4 ? 16 : 0;
   // AddedOn: [lane % 4, the lane's block], the number that is added to the sum of the lane's two

@@ -272,7 +272,7 @@ __device__ __forceinline__ void run_gemv_q(const LinearLaunch& a, const Layout& 
   __syncthreads();
   // Block 0 writes the choice of experts, which the next kernel may read ahead of its wait.
   const bool writes_choice = kExperts && a.router.weight && blockIdx.x == 0;
-  if (!a.gemv_q.late_start && !writes_choice) let_next_kernel_start();
+  if (!a.gemv_q.next_starts_late && !writes_choice) let_next_kernel_start();
 
   constexpr unsigned kFirstFinisher = kGemvQConsumers + kGemvQStagers;
   if (threadIdx.x >= kFirstFinisher + 32) {
@@ -303,8 +303,8 @@ __device__ __forceinline__ void run_gemv_q(const LinearLaunch& a, const Layout& 
         __threadfence();
         __syncwarp();
         let_next_kernel_start();
-      } else if (blockIdx.x == 0 && a.router.sent && !a.router.weight) {
-        clear_sent(a.router);
+      } else if (blockIdx.x == 0 && a.router.logits && !a.router.weight) {
+        clear_logits(a.router);
       }
     }
     finish<F, T, kExperts>(a, layout, sets, own.squares, experts);
@@ -316,7 +316,7 @@ __device__ __forceinline__ void run_gemv_q(const LinearLaunch& a, const Layout& 
       if (a.router.weight) send_logits(a, own.router);
     }
     const auto staged = [&](int turn) {
-      if (a.gemv_q.late_start) let_next_kernel_start();
+      if (a.gemv_q.next_starts_late) let_next_kernel_start();
       barrier_arrive(&own.staged[turn]);
     };
     a.norm_weight ? StageOne<F, T, true, kExperts>(a, layout, activations).run(staged)

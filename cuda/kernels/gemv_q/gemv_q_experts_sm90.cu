@@ -34,7 +34,7 @@ void launch_gemv_q_experts_sm90(const LinearLaunch& a, int multiprocessors, Stre
   if (const RouterPart& r = a.router; r.weight) {
     const int most = std::min(kMostRouted, kMostRoutedByBlock * multiprocessors);
     check(r.spec.count <= most && a.ins % 4 == 0, "the blocks have room for all logits");
-    check(r.sent && r.chosen && r.weights && a.norm_weight && !a.experts.beside,
+    check(r.logits && r.chosen && r.weights && a.norm_weight && !a.experts.beside,
           "gate and up route a row that they norm");
   }
   tiles::dispatch(a.format, [&](auto f) {

@@ -1,7 +1,7 @@
-// The router of one row, inside the product of the experts' gate and up. Each block computes the
-// logits of every gridDim-th expert and sends them to all blocks through global memory; then each
-// block makes the same choice. So the weights of chosen experts are asked for some 3 us after the
-// kernel ahead has ended, without the end of one kernel and the start of another in between.
+// Routes one row inside the product of the experts' gate and up. Each block computes the logits of
+// every gridDim-th expert and sends them to all blocks through global memory; then each block makes
+// the same choice. So loads of the chosen experts' weights start some 3 us after the kernel ahead
+// has ended: no kernel ends and no other starts in between.
 #pragma once
 
 #include "cuda/kernels/device/choice.cuh"
@@ -13,19 +13,20 @@
 
 namespace skald::cuda {
 
-// Sums of the stager warps: of each expert's products, and of the squares of the row.
+// Each stager warp's sums: one of the products with each expert's weights, and the last one of the
+// squares of the row.
 struct RouterSums {
   float of[kWarps][kMostRoutedByBlock + 1];
 };
 
 // All blocks read all logits again and again until the last one is there, and the L2 cache serves
-// these reads one after the other. So a logit has four bytes, its bits, and a lane reads four at
-// once.
+// these reads one after the other. To keep the reads few, a logit is sent as its four bytes alone,
+// and a lane reads four logits at once.
 __device__ inline void send_logit(uint32_t* to, float logit) {
   const uint32_t bits = isnan(logit) ? 0x7fffffff : __float_as_uint(logit);  // never kNotSent
   asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" ::"l"(to), "r"(bits) : "memory");
 }
-__device__ inline uint4 sent_logits(const uint32_t* from) {
+__device__ inline uint4 load_logits(const uint32_t* from) {
   uint4 four;
   asm volatile("ld.relaxed.gpu.global.v4.u32 {%0, %1, %2, %3}, [%4];"
                : "=r"(four.x), "=r"(four.y), "=r"(four.z), "=r"(four.w)
@@ -34,9 +35,9 @@ __device__ inline uint4 sent_logits(const uint32_t* from) {
   return four;
 }
 
-// The stager warps compute and send the block's logits, before they stage the row. The router's
-// weights are asked for before the wait for the kernel ahead. A sum has the same order in every
-// block: a thread's columns one after the other, the lanes of a warp, the warps.
+// The stager warps compute and send the block's logits, before they stage the row. They load the
+// router's weights before they wait for the kernel ahead. Every block adds in the same order: the
+// columns of a thread, then the lanes of a warp, then the warps.
 __device__ inline void send_logits(const LinearLaunch& a, RouterSums& sums) {
   constexpr int kThreads = kWarps * 32, kEach = 4, kAhead = 2;  // float4 of a thread; experts
   constexpr int kChunk = kThreads * kEach;
@@ -112,9 +113,10 @@ __device__ inline void send_logits(const LinearLaunch& a, RouterSums& sums) {
     const int expert = block + thread * blocks;
     const float logit = total(thread) * norm + (r.bias ? __ldg(r.bias + expert) : 0);
     const float gated = gated_logit(logit, r.spec.gating);
-    if (sends) send_logit(r.sent + expert, gated);
+    if (sends) send_logit(r.logits + expert, gated);
   };
-  // Once before the wait, on whatever the memory holds: code that runs for the first time is slow.
+  // The first pass runs before the wait, on whatever numbers the memory holds: it loads the code,
+  // since code that runs for the first time is slow.
 #pragma unroll 1
   for (int pass = 0;; ++pass) {
     if (pass > 0) wait_for_kernel_ahead();
@@ -125,19 +127,20 @@ __device__ inline void send_logits(const LinearLaunch& a, RouterSums& sums) {
   }
 }
 
-// For the next step. A warp calls it, when no block reads the logits any more.
-__device__ inline void clear_sent(const RouterPart& r) {
-  for (int i = static_cast<int>(threadIdx.x) % 32; i < r.spec.count; i += 32) r.sent[i] = kNotSent;
+// Resets the logits for the next step. A warp calls it when no block reads them any more.
+__device__ inline void clear_logits(const RouterPart& r) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  for (int i = lane; i < r.spec.count; i += 32) r.logits[i] = kNotSent;
 }
 
-// Waits for all logits, chooses, and calls fn with the choice. A warp calls it. Up to 128
-// experts take less code, and so less time. If it `rehearses`, it does all that once before, with
-// whatever the memory holds, while the kernel ahead still runs: code that runs for the first time
-// is slow.
+// Waits for all logits, chooses, and calls fn with the choice. A warp calls it. Routers of up to
+// 128 experts need less code, and so less time. warms_up: all of it also runs once before, on
+// whatever numbers the memory holds, while the kernel ahead still runs. This loads the code, since
+// code that runs for the first time is slow.
 template <int kEach, class Fn>
-__device__ void receive_choice_of(const RouterPart& r, bool rehearses, const Fn& fn) {
+__device__ void receive_choice_of(const RouterPart& r, bool warms_up, const Fn& fn) {
 #pragma unroll 1
-  for (int pass = rehearses ? 0 : 1; pass < 2; ++pass) {
+  for (int pass = warms_up ? 0 : 1; pass < 2; ++pass) {
     // The kernels ahead have cleared the logits of the layer before.
     if (pass > 0) wait_for_kernel_ahead();
     Choice<kEach> choice(r.spec.count);
@@ -146,7 +149,7 @@ __device__ void receive_choice_of(const RouterPart& r, bool rehearses, const Fn&
       there = true;
 #pragma unroll
       for (int i = 0; i < kEach; i += 4) {
-        const uint4 four = sent_logits(r.sent + choice.expert(i));
+        const uint4 four = load_logits(r.logits + choice.expert(i));
         const uint32_t bits[4] = {four.x, four.y, four.z, four.w};
 #pragma unroll
         for (int j = 0; j < 4; ++j) {
@@ -160,9 +163,9 @@ __device__ void receive_choice_of(const RouterPart& r, bool rehearses, const Fn&
   }
 }
 template <class Fn>
-__device__ void receive_choice(const RouterPart& r, bool rehearses, const Fn& fn) {
-  r.spec.count <= 128 ? receive_choice_of<4>(r, rehearses, fn)
-                      : receive_choice_of<kMostRouted / 32>(r, rehearses, fn);
+__device__ void receive_choice(const RouterPart& r, bool warms_up, const Fn& fn) {
+  r.spec.count <= 128 ? receive_choice_of<4>(r, warms_up, fn)
+                      : receive_choice_of<kMostRouted / 32>(r, warms_up, fn);
 }
 
 }  // namespace skald::cuda

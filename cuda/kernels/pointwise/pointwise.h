@@ -129,7 +129,7 @@ void launch_gated_part(const GatedPartLaunch& launch, Stream stream);
 
 // Copies the same columns of each head of each row. Float32 may be rounded to the other type.
 struct CopyPartLaunch {
-  // Where a part lies: heads are `width` numbers apart, rows `stride`.
+  // The place of a part: heads are `width` numbers apart, rows `stride`.
   struct Place {
     int64_t width, stride;
   };

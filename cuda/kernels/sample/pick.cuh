@@ -60,7 +60,7 @@ __device__ inline void end_pick(const SampleLaunch& a, int row, const NextRow& n
     a.next.page_table[next.page_entry] = next.page;
     a.next.slots[row] = next.slot;
   }
-  if (a.tells_host) __threadfence_system();
+  if (a.results_on_host) __threadfence_system();
   *static_cast<volatile SampleStatus*>(&a.results[row].status) = status;
 }
 

@@ -239,8 +239,8 @@ class RowBlocks {
   // alternate. So a block overwrites a buffer only after a barrier that all blocks reach once they
   // have read it.
   __device__ const uint64_t* exchange(uint64_t value) {
-    turn_ ^= 1;
-    uint64_t* parts = shared_.parts[turn_];
+    buffer_ ^= 1;
+    uint64_t* parts = shared_.parts[buffer_];
     if (static_cast<int>(threadIdx.x) < blocks_) {
       of_block(parts, static_cast<int>(threadIdx.x))[rank_] = value;
     }
@@ -275,7 +275,7 @@ class RowBlocks {
 
   RowShared& shared_;
   int rank_, blocks_;
-  int turn_ = 0;
+  int buffer_ = 0;
   unsigned bests_ = 0;  // calls of best()
   int fews_ = 0;        // calls of few()
   bool again_ = false;  // whether best_of_warps() was called

@@ -119,7 +119,7 @@ class RowSearch {
   // weighs 1; `mine` is the best key among this thread's tokens.
   __device__ void set_best(uint64_t best, uint64_t mine) {
     best_ = logit_of_key(best);
-    mine_ = mine;
+    own_key_ = mine;
   }
 
   // Calls fn(logit, id) for each of this thread's tokens.
@@ -173,7 +173,8 @@ class RowSearch {
       return bin >= head.first_bin && bin <= head.last_bin && rank_key(logit, id) >= head.least;
     };
     // Most threads have no token in the head: their best key is too low.
-    const bool any = mine_ >= head.least && rough_bin(logit_of_key(mine_), best_) <= head.last_bin;
+    const bool any =
+        own_key_ >= head.least && rough_bin(logit_of_key(own_key_), best_) <= head.last_bin;
     uint64_t mine = 0;
     if (any) each([&](float logit, int id) { mine += in_head(logit, id); });
     const Sum sum = blocks_.sum(mine);
@@ -195,7 +196,7 @@ class RowSearch {
         const uint64_t key = rank_key(logit, id);
         if (key >= least && logit >= -FLT_MAX) blocks_.list_few(key);
       };
-      if (mine_ >= least) each(list_head);
+      if (own_key_ >= least) each(list_head);
       const int listed = blocks_.few();
       if (listed <= kMostFew) {
         if (blocks_.leads()) sort_few(shared_, listed);
@@ -209,7 +210,7 @@ class RowSearch {
     // threads, these bins have few tokens more than `count`.
     if (count <= blocks_.threads() / 8) {
       blocks_.clear();
-      const float logit = logit_of_key(mine_);
+      const float logit = logit_of_key(own_key_);
       if (logit >= -FLT_MAX) blocks_.add_one(rough_bin(logit, best_));
       crossing = blocks_.reach(goal);
     }
@@ -299,7 +300,7 @@ class RowSearch {
   float* x_;
   int begin_, count_;
   float best_ = 0;
-  uint64_t mine_ = 0;
+  uint64_t own_key_ = 0;
 };
 
 }  // namespace skald::cuda

@@ -340,7 +340,7 @@ class RowSampler {
       result.top[place] = {id, raw_[id]};
     }
     if (place == 0) result.top_tokens = count;
-    if (launch_.tells_host) __threadfence_system();  // before another thread writes the status
+    if (launch_.results_on_host) __threadfence_system();  // before another thread writes the status
   }
 
   const SampleLaunch& launch_;

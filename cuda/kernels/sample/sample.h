@@ -118,7 +118,7 @@ struct SampleLaunch {
   const uint64_t* masks;               // [count, mask_words(vocab)]
   const TokenAdjustment* adjustments;  // [count, kMostAdjustments]
   SampleResult* results;               // [count]
-  bool tells_host = true;              // `results` are in page-locked memory of the host
+  bool results_on_host = true;         // `results` are in page-locked memory of the host
   NextStep next = {};                  // null pointers: there is no next step
 };
 void launch_sample(const SampleLaunch& launch, Stream stream);
@@ -129,7 +129,7 @@ void launch_sample(const SampleLaunch& launch, Stream stream);
 bool has_sample_greedy(int64_t vocab);
 void launch_sample_greedy(const SampleLaunch& launch, Stream stream);
 
-// Copies results to page-locked memory of the host.
-void launch_tell_host(const SampleResult* results, SampleResult* host, int count, Stream stream);
+// Copies results to page-locked memory of the host, beside later launches.
+void launch_copy_results(const SampleResult* results, SampleResult* host, int count, Stream stream);
 
 }  // namespace skald::cuda

@@ -15,8 +15,8 @@ namespace {
 constexpr int kThreads = 512;
 constexpr int kWarps = kThreads / 32;
 
-// As in engine/sampling/score.cpp: a masked token's difference is bounded, so that its product with
-// a weight of 0 is 0.
+// The same as in engine/sampling/score.cpp: a masked token's difference is bounded, so that its
+// product with a weight of 0 is 0.
 constexpr float kNoWeight = -200;
 
 struct Best {

@@ -61,7 +61,7 @@ struct GgufReads {
   // Numbers of key-value heads and widths of the feed-forward may differ between layers. Those of
   // the first layer that has some are read.
   bool lists = false;
-  bool latent = false;  // attention.key_length and value_length are of latents and not read
+  bool latent = false;  // attention.key_length and value_length belong to latents and are not read
 };
 ModelConfig read_common_gguf(const GgufFile& file, const GgufReads& reads = {});
 // The number of the key "<general.architecture>.<key>". Throws if it is not within the bounds.

@@ -40,7 +40,7 @@ class DeltaLayers {
   const WeightFile& file_;
   Blocks& blocks_;
   ActId mixed_, convolved_, gate_, decay_, beta_, out_;
-  std::optional<ActId> all_, both_;  // made if a file has such layouts
+  std::optional<ActId> all_, both_;  // the outputs of joined matrices, if a file has such matrices
 };
 
 }  // namespace skald

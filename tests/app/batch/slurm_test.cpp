@@ -1,5 +1,5 @@
 // scripts/slurm: the tasks of a job array, or of one job on several nodes, together give the output
-// of a single run. Doubles stand for srun and scontrol.
+// of a single run. Stand-ins take the place of srun and scontrol.
 #include <stdlib.h>
 
 #include "tests/app/batch/files.h"

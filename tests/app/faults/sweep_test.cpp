@@ -20,7 +20,7 @@ struct FaultyCommand {
   fs::path file;          // what the command writes; empty: nothing
   bool lines = false;     // a file of lines, which may have been begun
   bool optional = false;  // the command goes on without the file, and says so
-  bool again = false;     // the file is written several times; each is whole: the command reads it
+  bool again = false;  // the command writes the file several times, whole each time, and reads it
   std::vector<std::pair<std::string, std::string>> environment = {};
 };
 

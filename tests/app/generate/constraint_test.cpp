@@ -122,7 +122,8 @@ TEST_CASE("where the grammar leaves one text, its usual tokens are forced") {
     for (const int32_t id : forced) text += tokenizer->piece_bytes(id);
     CHECK(std::string(" little dog and the").starts_with(text));
     CHECK(text.size() >= std::string(" little dog and").size());
-    // As the tokenizer splits the whole text, unless it would split its begin in another way then.
+    // Tokens are forced as the tokenizer splits the whole text, unless it would split its begin in
+    // another way then.
     const EncodeOptions plain{.add_bos = false, .add_eos = false, .starts_text = false};
     const auto usual = tokenizer->encode("your little dog and the", plain);
     const auto begin = tokenizer->encode("your", plain);

@@ -19,7 +19,7 @@ std::vector<double> numbers(const std::string& svg, const std::string& pattern) 
   return found;
 }
 
-// Without the legend's own marks, which stand above the axes.
+// Leaves out the legend's own marks, which stand above the axes.
 std::string drawing(const std::string& svg) { return svg.substr(svg.find("class=\"axis\"")); }
 std::vector<double> dots(const std::string& svg) {
   return numbers(drawing(svg), "<circle class=\"chunk\" cx=\"[^\"]*\" cy=\"([^\"]*)\"");

@@ -121,7 +121,7 @@ class Suites {
   }
 
  private:
-  // With a space after commas and colons, as Python writes it.
+  // Writes a space after commas and colons, as Python does.
   static std::string written(const Json& value) {
     std::string text;
     if (value.is_object()) {

@@ -1,4 +1,4 @@
-// Where the user's rules put weights, and what becomes of the others. Needs no GPU.
+// Tests where the user's rules put weights, and where the other weights go. Needs no GPU.
 #include "cuda/plan/place_rules.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Where weights lie if a GPU's memory is too small for them, and when they are copied. Needs no
-// GPU.
+// Tests where weights lie if a GPU's memory is too small for them, and when they are copied. Needs
+// no GPU.
 #include "cuda/plan/place.h"
 
 #include <algorithm>

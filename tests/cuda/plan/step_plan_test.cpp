@@ -78,7 +78,7 @@ std::map<EdgeKind, int> edges(const cuda::StepPlan& plan) {
   return count;
 }
 
-// The product of an entry; null: the entry is of another op.
+// Returns the product of an entry; null: the entry belongs to another op.
 const cuda::FusedLinear* linear(const Planned& planned, const cuda::StepEntry& entry) {
   return std::get_if<cuda::FusedLinear>(&planned.fused.ops[entry.op].op);
 }

@@ -1,4 +1,4 @@
-// What an op says and no CUDA kernel does is refused in one line. Needs no GPU.
+// A setting of an op for which no CUDA kernel exists is refused in one line. Needs no GPU.
 #include "cuda/plan/fused_program.h"
 #include "engine/base/error.h"
 #include "engine/program/adapters.h"

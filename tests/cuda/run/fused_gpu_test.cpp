@@ -15,7 +15,7 @@
 namespace skald::test {
 namespace {
 
-// By step and op.
+// The outputs of each op, by step and op.
 using Outputs = std::map<std::pair<size_t, size_t>, std::vector<float>>;
 
 struct Rows {

@@ -1,4 +1,4 @@
-// Where a Program is cut into shards, and that the parts of all ranks are the whole.
+// Tests where a Program is cut into shards, and that the parts of all ranks make the whole.
 #include "engine/program/shard.h"
 
 #include <map>

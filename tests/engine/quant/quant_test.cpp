@@ -49,7 +49,7 @@ double e4m3(int bits) {
   return (bits & 127) == 127 ? std::nan("") : bits < 128 ? number : -number;
 }
 
-// 2 * bytes numbers. Each run of `run` bytes gives its low nibbles, then its high ones.
+// Returns 2 * bytes numbers: for each `run` bytes, their low nibbles and then their high ones.
 std::vector<int> nibbles(const Bytes& b, size_t at, size_t bytes, size_t run) {
   std::vector<int> out;
   for (size_t start = 0; start < bytes; start += run) {
@@ -59,8 +59,8 @@ std::vector<int> nibbles(const Bytes& b, size_t at, size_t bytes, size_t run) {
   return out;
 }
 
-// 4 * bytes numbers of two bits. Each run of 32 bytes gives its lowest pairs of bits, then the next
-// pairs.
+// Returns 4 * bytes numbers of two bits: for each 32 bytes, their lowest pairs of bits, then the
+// next pairs.
 std::vector<int> pairs(const Bytes& b, size_t at, size_t bytes) {
   std::vector<int> out;
   for (size_t start = 0; start < bytes; start += 32) {
@@ -71,7 +71,7 @@ std::vector<int> pairs(const Bytes& b, size_t at, size_t bytes) {
   return out;
 }
 
-// 256 bits: bit 0 of each of 32 bytes, then bit 1 of each, up to bit 7.
+// Returns 256 bits: bit 0 of each of 32 bytes, then bit 1 of each, up to bit 7.
 std::vector<int> bit_planes(const Bytes& b, size_t at) {
   std::vector<int> out;
   for (int bit = 0; bit < 8; ++bit) {

@@ -121,7 +121,7 @@ inline std::vector<std::pair<int32_t, double>> reference_distribution(
   return result;
 }
 
-// Without filters and penalties: the model's own distribution.
+// Settings without filters and penalties: the model's own distribution.
 inline SamplingParams plain_sampling() {
   SamplingParams params;
   params.temperature = 1;

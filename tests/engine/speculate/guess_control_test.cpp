@@ -12,9 +12,9 @@ int choose(const GuessControl& control, int kind, int available) {
   return control.choose({&offer, 1}).count;
 }
 
-// Steps without guesses, which take 1, until their time is believed.
+// Adds steps without guesses, each of 1 second, until their time is believed.
 void know_plain_steps(GuessControl& control) {
-  for (int i = 0; i < 4; ++i) control.took(1, 1);
+  for (int i = 0; i < 4; ++i) control.add_step(1, 1);
 }
 
 void skip(GuessControl& control, int kind, int steps = 1) {
@@ -22,13 +22,13 @@ void skip(GuessControl& control, int kind, int steps = 1) {
   for (int step = 0; step < steps; ++step) control.skipped({&offer, 1});
 }
 
-// Steps take 1 and `each` for every row more; of each guess that is computed, `right` of 100 are
-// right, and each takes `each_guess` to make. Returns the mean number of guesses a step in the end.
+// A step takes 1 second, and `each` for every row more. `right` of 100 guesses are right, and a
+// guess takes `each_guess` to make. Returns the mean number of guesses a step in the end.
 double guesses_in_the_end(GuessControl& control, double each, int right, double each_guess = 0) {
   int steps = 0, guesses = 0, at = 0;
   for (int step = 0; step < 2000; ++step) {
     const int count = choose(control, 0, 7);
-    control.took(count + 1, 1 + each * count);
+    control.add_step(count + 1, 1 + each * count);
     int good = 0;
     while (good < count && at++ * 37 % 100 < right) ++good;
     if (count > 0) {
@@ -57,11 +57,11 @@ TEST_CASE("good guesses get long steps, bad ones none but a probe") {
 
 TEST_CASE("the first steps have no guesses, so that there is a time to compare with") {
   GuessControl control(1, 7);
-  control.took(8, 0.01);
+  control.add_step(8, 0.01);
   // The first step sets things up. Compared with its time, any guess would look good.
   for (const double seconds : {0.5, 0.005, 0.006, 0.005}) {
     CHECK(choose(control, 0, 7) == 0);
-    control.took(1, seconds);
+    control.add_step(1, seconds);
   }
   CHECK(choose(control, 0, 7) > 0);
 }
@@ -72,7 +72,7 @@ TEST_CASE("slow first steps of a number of rows do not end guesses of that numbe
   for (int step = 0; step < 300; ++step) {
     const int count = choose(control, 0, 7), rows = count + 1;
     const bool sets_up = ++steps[static_cast<size_t>(rows)] < 4;  // a GPU's graph, and others
-    control.took(rows, 1 + 0.02 * count + (sets_up ? 5 : 0));
+    control.add_step(rows, 1 + 0.02 * count + (sets_up ? 5 : 0));
     if (count > 0) control.checked(0, count, count);
   }
   CHECK(choose(control, 0, 7) == 7);
@@ -82,7 +82,7 @@ TEST_CASE("a number of rows that stays slow is not taken again") {
   GuessControl control(1, 7);
   for (int step = 0; step < 300; ++step) {
     const int count = choose(control, 0, 7);
-    control.took(count + 1, count > 3 ? 50 : 1 + 0.02 * count);
+    control.add_step(count + 1, count > 3 ? 50 : 1 + 0.02 * count);
     if (count > 0) control.checked(0, count, count);
   }
   CHECK(choose(control, 0, 7) == 3);

@@ -53,14 +53,14 @@ struct Both {
     proposers.push_back(std::move(a));
     proposers.push_back(std::move(b));
     guesser = std::make_unique<Guesser>(std::move(proposers), 4, [this] { return now; });
-    guesser->took(1);
+    guesser->step_ended(1);
     for (int i = 0; i < 4; ++i) step(1);  // so that the time of a plain step is believed
   }
 
   GuessedText text() { return {tokens, &params}; }
   void step(int rows) {
     now += 1;
-    guesser->took(rows);
+    guesser->step_ended(rows);
   }
   // A step in which guesses of the first proposer are right as they are said to be.
   int32_t next(bool first_right, bool second_right) {
@@ -84,12 +84,12 @@ TEST_CASE("the gain is that over steps without guesses, with the time of the pro
   const SamplingParams params;
   Guesser guesser(std::make_unique<NgramProposer>(), 4, [&] { return now; });
   CHECK(guesser.counts().gain == 0);
-  guesser.took(1);
+  guesser.step_ended(1);
   for (int i = 0; i < 100; ++i) {
     const size_t guesses = guesser.guess({tokens, &params}, 100).size();
     if (guesses > 0) guesser.checked(static_cast<int>(guesses));
     now += 1;
-    guesser.took(static_cast<int>(guesses) + 1);
+    guesser.step_ended(static_cast<int>(guesses) + 1);
     tokens.resize(tokens.size() + guesses + 1, 7);
   }
   CHECK(guesser.counts().gain > 4.5);

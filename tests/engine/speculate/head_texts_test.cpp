@@ -43,7 +43,7 @@ struct Grown {
   int64_t shown = 0;
   std::vector<float> features = {};
 
-  TextsProposer::Shown grow(int64_t count, TextsProposer::Text& text) {
+  TextsProposer::ComputedRows grow(int64_t count, TextsProposer::Text& text) {
     const auto random = [&](int64_t at) { return uniform(seed, 0, at); };
     for (int64_t i = 0; i < count; ++i) {
       tokens.push_back(static_cast<int32_t>(random(std::ssize(tokens)) * Eagle3Folder::kVocab));
@@ -60,13 +60,13 @@ struct Grown {
 
 Tokens guess_alone(HeadTexts& head, Grown& grown, TextsProposer::Text& text, int64_t more,
                    int count, const SamplingParams& params) {
-  const TextsProposer::Shown shown = grown.grow(more, text);
+  const TextsProposer::ComputedRows shown = grown.grow(more, text);
   head.computed({&shown, 1});
-  TextsProposer::Asked asked{&text, {grown.tokens, &params}, count};
-  head.catch_up({&asked, 1});
-  CHECK(asked.ready);
-  head.guess({&asked, 1});
-  return asked.guesses;
+  TextsProposer::Request request{&text, {grown.tokens, &params}, count};
+  head.catch_up({&request, 1});
+  CHECK(request.ready);
+  head.guess({&request, 1});
+  return request.guesses;
 }
 
 TEST_CASE("a head guesses for several texts together what it does for each alone") {
@@ -85,22 +85,22 @@ TEST_CASE("a head guesses for several texts together what it does for each alone
     for (const std::array<int64_t, 3> more :
          {std::array<int64_t, 3>{36, 5, 20}, {1, 2, 3}, {4, 4, 1}}) {
       std::vector<Tokens> expected;
-      std::vector<TextsProposer::Shown> shown;
-      std::vector<TextsProposer::Asked> asked;
+      std::vector<TextsProposer::ComputedRows> shown;
+      std::vector<TextsProposer::Request> requests;
       for (size_t i = 0; i < 3; ++i) {
         const int count = static_cast<int>(5 - i);
         expected.push_back(guess_alone(alone, one[i], *single[i], more[i], count, params));
         CHECK(std::ssize(expected[i]) == count);
         shown.push_back(all[i].grow(more[i], *texts[i]));
-        asked.push_back({texts[i].get(), {all[i].tokens, &params}, count});
+        requests.push_back({texts[i].get(), {all[i].tokens, &params}, count});
       }
       together.computed(shown);
-      together.catch_up(asked);
-      together.guess(asked);
-      for (size_t i = 0; i < 3; ++i) CHECK(asked[i].guesses == expected[i]);
-      CHECK(together.took().size() == 5);
-      CHECK(together.took().front().texts == 3);
-      CHECK(together.took().back().texts == 1);
+      together.catch_up(requests);
+      together.guess(requests);
+      for (size_t i = 0; i < 3; ++i) CHECK(requests[i].guesses == expected[i]);
+      CHECK(together.last_steps().size() == 5);
+      CHECK(together.last_steps().front().texts == 3);
+      CHECK(together.last_steps().back().texts == 1);
     }
   }
 }
@@ -114,13 +114,13 @@ TEST_CASE("a text for which a head's cache has no room has no guesses, and other
   int ready = 0;
   for (size_t i = 0; i < 3; ++i) {
     texts.push_back(head.new_text());
-    const TextsProposer::Shown shown = all[i].grow(40, *texts[i]);
+    const TextsProposer::ComputedRows shown = all[i].grow(40, *texts[i]);
     head.computed({&shown, 1});
-    TextsProposer::Asked asked{texts[i].get(), {all[i].tokens, &params}, 4};
-    head.catch_up({&asked, 1});
-    head.guess({&asked, 1});
-    ready += asked.guesses.size() == 4;
-    if (i == 0) CHECK(asked.guesses.size() == 4);
+    TextsProposer::Request request{texts[i].get(), {all[i].tokens, &params}, 4};
+    head.catch_up({&request, 1});
+    head.guess({&request, 1});
+    ready += request.guesses.size() == 4;
+    if (i == 0) CHECK(request.guesses.size() == 4);
   }
   CHECK(ready < 3);
 }

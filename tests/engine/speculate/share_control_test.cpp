@@ -9,15 +9,15 @@
 namespace skald::test {
 namespace {
 
-using Offers = std::vector<ShareControl::Offer>;
+using Sources = std::vector<ShareControl::Source>;
 
-std::vector<int> shared(ShareControl& control, const Offers& offers, int64_t texts,
+std::vector<int> shared(ShareControl& control, const Sources& sources, int64_t texts,
                         int64_t rows = 256) {
-  const auto shares = control.share(offers, texts, rows);
+  const auto shares = control.share(sources, texts, rows);
   for (const bool drafted : {false, true}) {
     bool made = false;
-    for (size_t i = 0; i < offers.size(); ++i)
-      made |= shares[i] > 0 && offers[i].drafted == drafted;
+    for (size_t i = 0; i < sources.size(); ++i)
+      made |= shares[i] > 0 && sources[i].drafted == drafted;
     if (made) control.made(drafted);
   }
   return {shares.begin(), shares.end()};
@@ -28,24 +28,25 @@ int64_t rows_of(const std::vector<int>& shares, int64_t texts) {
 }
 
 // Steps take `fixed` and one for each row. The control sees what its own choices take.
-std::vector<int> learned(ShareControl& control, const Offers& offers, int64_t texts, double fixed) {
+std::vector<int> learned(ShareControl& control, const Sources& sources, int64_t texts,
+                         double fixed) {
   std::vector<int> shares;
   for (int i = 0; i < 300; ++i) {
-    shares = shared(control, offers, texts);
+    shares = shared(control, sources, texts);
     const int64_t rows = rows_of(shares, texts);
-    control.took(rows, fixed + static_cast<double>(rows));
+    control.add_step(rows, fixed + static_cast<double>(rows));
   }
   return shares;
 }
 
 TEST_CASE("there are no guesses before the time of steps without guesses is known") {
   ShareControl control(256);
-  const Offers offers = {{0.9, 7}};
+  const Sources sources = {{0.9, 7}};
   for (int i = 0; i < StepTime::kFirstSteps; ++i) {
-    CHECK(shared(control, offers, 1) == std::vector<int>{0});
-    control.took(1, 1);
+    CHECK(shared(control, sources, 1) == std::vector<int>{0});
+    control.add_step(1, 1);
   }
-  CHECK(shared(control, offers, 1)[0] > 0);
+  CHECK(shared(control, sources, 1)[0] > 0);
 }
 
 TEST_CASE("as many guesses are made as give the most tokens a second") {
@@ -69,10 +70,10 @@ TEST_CASE("as many guesses are made as give the most tokens a second") {
 
 TEST_CASE("the texts that are most often right get the guesses") {
   ShareControl control(256);
-  Offers offers(8, {0.05, 7});
-  offers[3] = {0.95, 7};
-  offers[6] = {0.8, 3};
-  const std::vector<int> got = learned(control, offers, 8, 60);
+  Sources sources(8, {0.05, 7});
+  sources[3] = {0.95, 7};
+  sources[6] = {0.8, 3};
+  const std::vector<int> got = learned(control, sources, 8, 60);
   CHECK(got[3] >= 5);
   CHECK(got[6] >= 2);
   CHECK(got[6] <= 3);
@@ -83,28 +84,28 @@ TEST_CASE("the texts that are most often right get the guesses") {
 
 TEST_CASE("steps have no more rows than they may, and few numbers of rows where they are many") {
   ShareControl control(256);
-  const Offers offers(40, {0.9, 7});
+  const Sources sources(40, {0.9, 7});
   for (int i = 0; i < 50; ++i) {
-    const int64_t rows = rows_of(shared(control, offers, 40, 100), 40);
+    const int64_t rows = rows_of(shared(control, sources, 40, 100), 40);
     CHECK(rows <= 100);
     CHECK((rows == 40 || rows % 4 == 0));
     CHECK((rows <= 64 || rows % 16 == 0));
-    control.took(rows, 1);
+    control.add_step(rows, 1);
   }
-  CHECK(rows_of(shared(control, offers, 40, 100), 40) == 96);
-  CHECK(rows_of(shared(control, offers, 40, 40), 40) == 40);
-  CHECK(rows_of(shared(control, offers, 300, 1000), 300) == 300);
+  CHECK(rows_of(shared(control, sources, 40, 100), 40) == 96);
+  CHECK(rows_of(shared(control, sources, 40, 40), 40) == 40);
+  CHECK(rows_of(shared(control, sources, 300, 1000), 300) == 300);
 }
 
 TEST_CASE(
     "where guesses do not pay there are soon none, and seldom a few to see whether they pay") {
   ShareControl control(256);
-  const Offers offers(32, {0.02, 7});
+  const Sources sources(32, {0.02, 7});
   int with = 0;
   for (int i = 0; i < 1000; ++i) {
-    const int64_t rows = rows_of(shared(control, offers, 32), 32);
+    const int64_t rows = rows_of(shared(control, sources, 32), 32);
     with += rows > 32;
-    control.took(rows, static_cast<double>(rows));
+    control.add_step(rows, static_cast<double>(rows));
   }
   CHECK(with > 0);
   CHECK(with <= 8);
@@ -112,67 +113,69 @@ TEST_CASE(
 
 TEST_CASE("seconds between known numbers of rows are known") {
   ShareControl control(256);
-  for (int i = 0; i < 4; ++i) control.took(8, 1), control.took(16, 100);
+  for (int i = 0; i < 4; ++i) control.add_step(8, 1), control.add_step(16, 100);
   // Each row more than 8 is taken to cost 99 / 8.
-  CHECK(rows_of(shared(control, Offers(8, {0.99, 1}), 8), 8) == 8);
+  CHECK(rows_of(shared(control, Sources(8, {0.99, 1}), 8), 8) == 8);
   ShareControl cheap(256);
-  for (int i = 0; i < 4; ++i) cheap.took(8, 1), cheap.took(16, 1.1);
-  CHECK(rows_of(shared(cheap, Offers(8, {0.99, 1}), 8), 8) == 16);
+  for (int i = 0; i < 4; ++i) cheap.add_step(8, 1), cheap.add_step(16, 1.1);
+  CHECK(rows_of(shared(cheap, Sources(8, {0.99, 1}), 8), 8) == 16);
 }
 
 // Steps take `fixed` and one for each row, and a step of the draft model takes `draft`.
-std::vector<int> learned_with_draft(ShareControl& control, const Offers& offers, int64_t texts,
+std::vector<int> learned_with_draft(ShareControl& control, const Sources& sources, int64_t texts,
                                     double draft) {
   std::vector<int> shares;
   for (int i = 0; i < 300; ++i) {
-    shares = shared(control, offers, texts);
+    shares = shared(control, sources, texts);
     for (int depth = 0; depth < 7; ++depth) {
       int64_t drafted = 0;
-      for (size_t j = 0; j < offers.size(); ++j) drafted += offers[j].drafted && shares[j] > depth;
-      if (drafted > 0) control.draft_took(drafted, draft);
+      for (size_t j = 0; j < sources.size(); ++j)
+        drafted += sources[j].drafted && shares[j] > depth;
+      if (drafted > 0) control.add_draft_step(drafted, draft);
     }
     const int64_t rows = rows_of(shares, texts);
-    control.took(rows, 100 + static_cast<double>(rows));
+    control.add_step(rows, 100 + static_cast<double>(rows));
   }
   return shares;
 }
 
 TEST_CASE(
     "a draft model's guesses are made if they pay with its time, and for all texts together") {
-  Offers offers;
-  for (int64_t text = 0; text < 8; ++text) offers.push_back({0.8, 7, text, true});
+  Sources sources;
+  for (int64_t text = 0; text < 8; ++text) sources.push_back({0.8, 7, text, true});
   ShareControl quick(256), slow(256);
-  const std::vector<int> many = learned_with_draft(quick, offers, 8, 5);
+  const std::vector<int> many = learned_with_draft(quick, sources, 8, 5);
   for (const int share : many) CHECK(share >= 2);
-  CHECK(rows_of(learned_with_draft(slow, offers, 8, 200), 8) == 8);
+  CHECK(rows_of(learned_with_draft(slow, sources, 8, 200), 8) == 8);
   // What is to be computed before the first guess counts too.
-  for (auto& offer : offers) offer.seconds = 100;
+  for (auto& source : sources) source.seconds = 100;
   ShareControl late(256);
-  CHECK(rows_of(learned_with_draft(late, offers, 8, 5), 8) == 8);
+  CHECK(rows_of(learned_with_draft(late, sources, 8, 5), 8) == 8);
 }
 
-TEST_CASE("a text takes the better of two offers, and those without cost where the draft is slow") {
-  const Offers offers = {{0.9, 7, 1}, {0.95, 7, 1, true}, {0.3, 7, 2}, {0.9, 7, 2, true}};
+TEST_CASE(
+    "a text takes the better of two sources, and those without cost where the draft is slow") {
+  const Sources sources = {{0.9, 7, 1}, {0.95, 7, 1, true}, {0.3, 7, 2}, {0.9, 7, 2, true}};
   ShareControl quick(256), slow(256);
-  const std::vector<int> both = learned_with_draft(quick, offers, 2, 1);
+  const std::vector<int> both = learned_with_draft(quick, sources, 2, 1);
   CHECK(both[0] > 0);  // hardly worse
   CHECK(both[1] == 0);
   CHECK(both[2] == 0);
   CHECK(both[3] > 0);
-  const std::vector<int> free = learned_with_draft(slow, offers, 2, 500);
+  const std::vector<int> free = learned_with_draft(slow, sources, 2, 500);
   CHECK(free[0] > 0);
   CHECK(free[1] + free[3] == 0);
 }
 
 TEST_CASE("a try is made in each step until its guesses could be made") {
   ShareControl control(256);
-  const Offers offers = {{0.1, 7, 1, true}};
-  for (int i = 0; i < 4; ++i) control.took(1, 1), control.took(2, 2);
+  const Sources sources = {{0.1, 7, 1, true}};
+  for (int i = 0; i < 4; ++i) control.add_step(1, 1), control.add_step(2, 2);
   int tried = 0;
-  for (int i = 0; i < 60; ++i) tried += control.share(offers, 1, 256)[0] > 0;
+  for (int i = 0; i < 60; ++i) tried += control.share(sources, 1, 256)[0] > 0;
   CHECK(tried == 60 - 48);
   control.made(true);
-  CHECK(control.share(offers, 1, 256)[0] == 0);
+  CHECK(control.share(sources, 1, 256)[0] == 0);
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ TEST_CASE("MiniMax-M2 chooses experts by sigmoids with a bias, and rotates half 
   CHECK(c.experts.used == 3);
   CHECK(c.qk_norm == QkNorm::Whole);
   CHECK(c.rope.inv_freq.size() == 8);
-  // As the published files say it.
+  // The published files spell it so.
   const ModelConfig older = golden_config(
       "minimax_m2", {{"rope_parameters", "erase"}, {"rotary_dim", 16}, {"rope_theta", 5e6}});
   CHECK(older.rope.inv_freq == c.rope.inv_freq);

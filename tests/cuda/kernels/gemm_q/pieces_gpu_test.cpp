@@ -24,7 +24,7 @@ constexpr int64_t kPieceIns = 2304;
 
 DeviceMemory random_bytes(int64_t count, std::mt19937& random) {
   std::vector<uint16_t> halves(static_cast<size_t>(count / 2));
-  // As bf16: numbers between 1/4 and 4, of both signs.
+  // The numbers are bf16 between 1/4 and 4, of both signs.
   for (uint16_t& half : halves) half = static_cast<uint16_t>(0x3e80 + random() % 0x200);
   for (uint16_t& half : halves) half |= static_cast<uint16_t>(random() % 2 << 15);
   return on_device(halves);

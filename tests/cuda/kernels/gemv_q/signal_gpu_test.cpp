@@ -27,7 +27,7 @@ std::vector<T> to_host(const DeviceMemory& memory) {
   return numbers;
 }
 
-// Gate and up of [2 * inner, dim], then down of [dim, inner], for some layers.
+// Runs gate and up, [2 * inner, dim], and then down, [dim, inner], for some layers.
 void check_delay(DType format, int64_t dim, int64_t inner, int layers) {
   cudaDeviceProp device = {};
   SKALD_CUDA(cudaGetDeviceProperties(&device, 0));

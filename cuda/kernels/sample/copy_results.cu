@@ -6,7 +6,7 @@ namespace skald::cuda {
 namespace {
 
 // One warp per result. A result's first word is its status, which is written last.
-__global__ void tell_host(const SampleResult* results, SampleResult* host) {
+__global__ void copy_results(const SampleResult* results, SampleResult* host) {
   constexpr int kWords = sizeof(SampleResult) / sizeof(uint32_t);
   static_assert(sizeof(SampleResult) % sizeof(uint32_t) == 0);
   const auto* from = reinterpret_cast<const uint32_t*>(results + blockIdx.x);
@@ -19,8 +19,9 @@ __global__ void tell_host(const SampleResult* results, SampleResult* host) {
 
 }  // namespace
 
-void launch_tell_host(const SampleResult* results, SampleResult* host, int count, Stream stream) {
-  launch_kernel(tell_host, {dim3(count), 32}, stream, results, host);
+void launch_copy_results(const SampleResult* results, SampleResult* host, int count,
+                         Stream stream) {
+  launch_kernel(copy_results, {dim3(count), 32}, stream, results, host);
 }
 
 }  // namespace skald::cuda
