@@ -143,8 +143,10 @@ BenchResult measure(Executor& executor, const BenchCase& test, const BenchFlags&
   } else {
     const double mean_length = static_cast<double>(test.depth) + (count + 1) / 2;
     const double cache = static_cast<double>(test.sequences * executor.cache_bytes_per_token());
+    // A step reads a recurrent state and writes it.
+    const double states = 2 * static_cast<double>(test.sequences * executor.state_bytes());
     result.bytes = count * (static_cast<double>(executor.program().weight_bytes(test.sequences)) +
-                            mean_length * cache);
+                            mean_length * cache + states);
   }
   return result;
 }

@@ -28,7 +28,7 @@ struct BenchCase {
 struct BenchResult {
   BenchCase test;
   std::vector<double> seconds;  // of each repetition
-  double bytes = 0;             // weights and cache that a decode repetition reads; 0 for prompts
+  double bytes = 0;             // weights, cache and states that decode reads; 0 for prompts
   double flops = 0;             // a prompt repetition's products with weights; 0 for decode
 
   double mean_seconds() const;

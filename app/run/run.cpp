@@ -312,7 +312,8 @@ class Run {
     report_.first_seconds = report_.load_seconds + generated.prompt_seconds();
     report_.bytes_per_token =
         executor_->program().weight_bytes() +
-        executor_->cache_bytes_per_token() * (report_.prompt_tokens + generated.tokens / 2);
+        executor_->cache_bytes_per_token() * (report_.prompt_tokens + generated.tokens / 2) +
+        2 * executor_->state_bytes();  // read and written
     if (flags_.stats && generated.tokens > 1 && !interrupted_by()) {
       report_.bandwidth = measured_bandwidth(device_, *executor_, flags_.model.run.threads);
     }

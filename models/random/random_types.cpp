@@ -34,7 +34,7 @@ const std::vector<RandomType>& all_random_types() {
     std::vector<RandomType> all;
     all.reserve(all_dtypes().size() + 1);
     for (const DTypeInfo& format : all_dtypes()) all.push_back(type_of(format));
-    // As gpt-oss is published.
+    // The types in which gpt-oss is published.
     all.push_back({"mxfp4_bf16", DType::BF16, DType::BF16, DType::BF16, DType::MXFP4});
     return all;
   }();
