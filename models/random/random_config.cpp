@@ -17,6 +17,7 @@ namespace {
 template <class Is>
 std::vector<bool> layers_where(const RandomShape& shape, Is is) {
   std::vector<bool> layers;
+  layers.reserve(static_cast<size_t>(shape.layers));
   for (int layer = 0; layer < shape.layers; ++layer)
     layers.push_back(is(layer_parts(shape, layer)));
   return layers;
