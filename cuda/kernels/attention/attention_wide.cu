@@ -418,41 +418,68 @@ __global__ void __launch_bounds__(kThreads, 1) attend_wide(AttentionLaunch a, Wi
 #endif
 }
 
-constexpr int kMergeThreads = 128;
+constexpr int kMergeWarps = 8, kMergeThreads = kMergeWarps * 32;
+constexpr int kMergeColumns = 32 * 4;  // a lane has four
 
-// A block adds up the runs of 128 columns of one row and head.
+// The largest or the sum of the block's numbers, for all threads. `shared`: a float for each warp.
+template <class Fn>
+__device__ float merged(float x, float* shared, const Fn& fn) {
+  for (int lanes = 16; lanes > 0; lanes /= 2) x = fn(x, __shfl_xor_sync(~0u, x, lanes));
+  if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = x;
+  __syncthreads();
+  x = shared[0];
+  for (int warp = 1; warp < kMergeWarps; ++warp) x = fn(x, shared[warp]);
+  return x;
+}
+
+// A block adds up the runs of 128 columns of one row and head; each warp has every kMergeWarps-th
+// run.
 template <class T>
 __global__ void __launch_bounds__(kMergeThreads) merge_wide(AttentionLaunch a, int runs) {
 #if SKALD_HAS_MMA
-  __shared__ float factors[kMostWideRuns], sums[kMergeThreads / 32];
+  __shared__ float factors[kMostWideRuns], largest[kMergeWarps], totals_s[kMergeWarps];
+  __shared__ float4 parts[kMergeWarps][32];
+  static_assert(kMostWideRuns <= kMergeThreads);
   let_next_kernel_start();
   wait_for_kernel_ahead();
   const int row = blockIdx.y / a.spec.heads, head = blockIdx.y % a.spec.heads;
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const int64_t row_head = blockIdx.y;
   const int position = a.step.positions[row];
   const int used = WideRun::used(window_start(a.spec, position), position, runs);
-  const float2* totals = wide_totals(a, runs, row_head);
-  float maximum = -INFINITY;
-  for (int run = 0; run < used; ++run) maximum = fmaxf(maximum, __ldcg(&totals[run].x));
-  float total = 0;
-  for (int run = threadIdx.x; run < used; run += kMergeThreads) {
-    const float2 own = __ldcg(totals + run);
-    factors[run] = exp2_fast(own.x - maximum);
-    total += own.y * factors[run];
+  const bool own = static_cast<int>(threadIdx.x) < used;
+  const float2 run_total =
+      own ? __ldcg(wide_totals(a, runs, row_head) + threadIdx.x) : make_float2(-INFINITY, 0);
+  const float maximum = merged(run_total.x, largest, [](float x, float y) { return fmaxf(x, y); });
+  const float factor = exp2_fast(run_total.x - maximum);
+  if (own) factors[threadIdx.x] = factor;
+  const float total =
+      merged(run_total.y * factor, totals_s, [](float x, float y) { return x + y; }) +
+      sink_weight(a, head, maximum);
+  const int column = static_cast<int>(blockIdx.x) * kMergeColumns + lane * 4;
+  const bool inside = column < a.spec.head_dim;
+  float4 sum = {0, 0, 0, 0};
+#pragma unroll 4
+  for (int run = warp; run < used; run += kMergeWarps) {
+    if (!inside) break;
+    const float4 x =
+        __ldcg(reinterpret_cast<const float4*>(wide_sums(a, runs, row_head, run) + column));
+    const float f = factors[run];
+    sum.x = fmaf(f, x.x, sum.x), sum.y = fmaf(f, x.y, sum.y);
+    sum.z = fmaf(f, x.z, sum.z), sum.w = fmaf(f, x.w, sum.w);
   }
-  total = warp_sum(total);
-  if (threadIdx.x % 32 == 0) sums[threadIdx.x / 32] = total;
+  parts[warp][lane] = sum;
   __syncthreads();
-  total = sink_weight(a, head, maximum);
-  for (float sum : sums) total += sum;
-  const int column = static_cast<int>(blockIdx.x * kMergeThreads + threadIdx.x);
-  if (column >= a.spec.head_dim) return;
-  float sum = 0;
-#pragma unroll 8
-  for (int run = 0; run < used; ++run) {
-    sum = fmaf(factors[run], __ldcg(wide_sums(a, runs, row_head, run) + column), sum);
+  if (warp != 0 || !inside) return;
+#pragma unroll
+  for (int other = 1; other < kMergeWarps; ++other) {
+    const float4 x = parts[other][lane];
+    sum.x += x.x, sum.y += x.y, sum.z += x.z, sum.w += x.w;
   }
-  static_cast<T*>(a.out)[row_head * a.spec.head_dim + column] = from_float<T>(sum / total);
+  Pack<T, 4> rounded = {{from_float<T>(sum.x / total), from_float<T>(sum.y / total),
+                         from_float<T>(sum.z / total), from_float<T>(sum.w / total)}};
+  *reinterpret_cast<Pack<T, 4>*>(static_cast<T*>(a.out) + row_head * a.spec.head_dim + column) =
+      rounded;
 #endif
 }
 
@@ -481,7 +508,7 @@ void launch_wide(const AttentionLaunch& a, Stream stream) {
                   static_cast<unsigned>(decode ? a.rows : a.prefill.count));
   launch_kernel(kernel, {size, kThreads, static_cast<size_t>(bytes), a.dependent}, stream, a, grid);
   if (runs == 1) return;
-  const dim3 merges(static_cast<unsigned>((s.head_dim + kMergeThreads - 1) / kMergeThreads),
+  const dim3 merges(static_cast<unsigned>((s.head_dim + kMergeColumns - 1) / kMergeColumns),
                     static_cast<unsigned>(a.rows * s.heads));
   ask_for_all_shared(merge_wide<T>);
   launch_kernel(merge_wide<T>, {merges, kMergeThreads, 0, a.dependent}, stream, a, runs);
@@ -490,16 +517,21 @@ void launch_wide(const AttentionLaunch& a, Stream stream) {
 // More queries and stages where the GPU's shared memory has room for them.
 template <class T, bool kServes>
 void launch_stages(const AttentionLaunch& a, Stream stream) {
-  constexpr int kMostStages = kServes ? 3 : 2;
   const AttentionSpec& s = a.spec;
   const int limit = shared_limit() - 512;  // beside static variables
   const bool prompt = a.decode.depth == 0;
   const bool many = (prompt ? kWideRows : 1) * (s.heads / s.kv_heads) > kSide;
-  if (many && WideSizes<2>::bytes(s.head_dim, kServes, kMostStages) <= limit) {
-    return launch_wide<T, 2, kServes, kMostStages>(a, stream);
+  constexpr int kManyStages = kServes ? 3 : 2;
+  if (many && WideSizes<2>::bytes(s.head_dim, kServes, kManyStages) <= limit) {
+    return launch_wide<T, 2, kServes, kManyStages>(a, stream);
   }
-  if (WideSizes<1>::bytes(s.head_dim, kServes, kMostStages) <= limit) {
-    return launch_wide<T, 1, kServes, kMostStages>(a, stream);
+  if (WideSizes<1>::bytes(s.head_dim, kServes, 3) <= limit) {
+    return launch_wide<T, 1, kServes, 3>(a, stream);
+  }
+  if constexpr (!kServes) {
+    if (WideSizes<1>::bytes(s.head_dim, kServes, 2) <= limit) {
+      return launch_wide<T, 1, kServes, 2>(a, stream);
+    }
   }
   launch_wide<T, 1, kServes, 1>(a, stream);
 }

@@ -38,30 +38,58 @@ __global__ void __launch_bounds__(kWarps * 32) space_conv(SpaceLaunch a) {
 }
 
 constexpr int kFinishThreads = 256;
+constexpr int kFinishKept = 8;  // accesses of a thread whose results stay in registers
 
-// A block has one group of one row.
-template <class T>
+// A block has one group of one row. kCount: numbers of an access; divides a group's.
+template <class T, int kCount>
 __global__ void __launch_bounds__(kFinishThreads) space_finish(SpaceLaunch a) {
+  using Some = Pack<T, kCount>;
   __shared__ float sums[kFinishThreads / 32];
-  const int64_t cols = a.shape.values() / a.shape.spec.groups;
+  const int64_t cols = a.shape.values() / a.shape.spec.groups, count = cols / kCount;
   const int64_t first = blockIdx.y * cols, row = blockIdx.x;
-  T* out = static_cast<T*>(a.out) + row * a.shape.values() + first;
-  const T* gate =
-      static_cast<const T*>(a.in) + row * a.shape.row_numbers + a.shape.columns.gate + first;
+  auto* const out =
+      reinterpret_cast<Some*>(static_cast<T*>(a.out) + row * a.shape.values() + first);
+  const auto* const gate = reinterpret_cast<const Some*>(
+      static_cast<const T*>(a.in) + row * a.shape.row_numbers + a.shape.columns.gate + first);
+  const float* const norm = a.norm + first;
   let_next_kernel_start();
   wait_for_kernel_ahead();
-  const auto gated = [&](int64_t i) {
-    return to_float(__ldcg(out + i)) * silu(to_float(__ldcg(gate + i)));
+  const auto gated = [&](int64_t i, float(&to)[kCount]) {
+    const Some x = out[i], g = gate[i];
+#pragma unroll
+    for (int n = 0; n < kCount; ++n) to[n] = to_float(x.x[n]) * silu(to_float(g.x[n]));
   };
-  float squares = 0;
-  for (int64_t i = threadIdx.x; i < cols; i += kFinishThreads) {
-    const float x = gated(i);
-    squares += x * x;
+  float kept[kFinishKept][kCount], more[kCount], squares = 0;
+#pragma unroll
+  for (int k = 0; k < kFinishKept; ++k) {
+    const int64_t i = threadIdx.x + k * kFinishThreads;
+    if (i >= count) break;
+    gated(i, kept[k]);
+    for (float x : kept[k]) squares += x * x;
+  }
+  const int64_t rest = threadIdx.x + kFinishKept * kFinishThreads;
+  for (int64_t i = rest; i < count; i += kFinishThreads) {
+    gated(i, more);
+    for (float x : more) squares += x * x;
   }
   squares = block_sum<kFinishThreads>(squares, sums);
   const float scale = rsqrtf(squares / static_cast<float>(cols) + a.norm_eps);
-  for (int64_t i = threadIdx.x; i < cols; i += kFinishThreads) {
-    out[i] = from_float<T>(gated(i) * scale * a.norm[first + i]);
+  const auto store = [&](int64_t i, const float(&from)[kCount]) {
+    Some rounded;
+#pragma unroll
+    for (int n = 0; n < kCount; ++n) {
+      rounded.x[n] = from_float<T>(from[n] * scale * norm[i * kCount + n]);
+    }
+    out[i] = rounded;
+  };
+#pragma unroll
+  for (int k = 0; k < kFinishKept; ++k) {
+    const int64_t i = threadIdx.x + k * kFinishThreads;
+    if (i < count) store(i, kept[k]);
+  }
+  for (int64_t i = rest; i < count; i += kFinishThreads) {
+    gated(i, more);
+    store(i, more);
   }
 }
 
@@ -79,10 +107,14 @@ void launch_space_conv(const SpaceLaunch& a, Stream stream) {
 }
 
 void launch_space_finish(const SpaceLaunch& a, Stream stream) {
-  const dim3 blocks(a.rows, a.shape.spec.groups);
-  dispatch(a.shape.type, [&](auto type) {
-    launch_kernel(space_finish<decltype(type)>, {blocks, kFinishThreads, 0, a.dependent}, stream,
-                  a);
+  const SpaceShape& s = a.shape;
+  const Grid grid = {dim3(a.rows, s.spec.groups), kFinishThreads, 0, a.dependent};
+  constexpr int kMost = 4;
+  const bool many = s.values() / s.spec.groups % kMost == 0 && s.row_numbers % kMost == 0 &&
+                    s.columns.gate % kMost == 0;
+  dispatch(s.type, [&](auto type) {
+    using T = decltype(type);
+    launch_kernel(many ? space_finish<T, kMost> : space_finish<T, 1>, grid, stream, a);
   });
 }
 
