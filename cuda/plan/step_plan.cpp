@@ -181,8 +181,9 @@ void StepPlanner::add(const FusedAttention& op) {
   if (op.norm && op.norm->whole) emit(QkNormEntry(), dependent_);
   const bool after_append = kernel.decode && kind_.several;
   if (!kernel.decode || (after_append && op.appends)) emit(RopeAppendEntry(), dependent_);
+  const bool several = after_append || (kernel.any_step && kind_.several);
   const size_t entry =
-      emit(AttentionEntry{&kernel, code, kind_.depth, after_append}, dependent_ && !after_append);
+      emit(AttentionEntry{&kernel, code, kind_.depth, several}, dependent_ && !after_append);
   if (before_.late_start) connect(EdgeKind::LateStart, *before_.late_start, first);
   if (!after_append) {
     for (size_t product : before_.beside) connect(EdgeKind::Beside, product, entry);

@@ -31,6 +31,8 @@ constexpr Variant kVariants[] = {
     {"attention_decode after append", kernel_id("attention_decode"), AttentionCode::Mma, true},
     {"attention_prefill_sm90", kernel_id("attention_prefill_sm90"), AttentionCode::Wgmma},
     {"attention_prefill", kernel_id("attention_prefill"), AttentionCode::Mma},
+    {"attention_wide, decode, clusters", kernel_id("attention_wide"), AttentionCode::Wgmma, false,
+     true},
     {"attention_wide, decode", kernel_id("attention_wide"), AttentionCode::Mma, false, true},
     {"attention_wide", kernel_id("attention_wide"), AttentionCode::Mma},
     {"attention_plain", kernel_id("attention_plain"), AttentionCode::Plain},
@@ -49,7 +51,9 @@ AttentionCode best_code(DType type, int compute_capability) {
 bool selected(const Variant& v, const AttentionCase& c, AttentionCode best) {
   const AttentionKernel& kernel = select_attention(best, c.spec, c.one_row_each());
   if (kernel.id() != v.kernel || v.after_append) return false;
-  if (kernel.any_step && v.code > AttentionCode::Plain) return v.decode == c.one_row_each();
+  if (kernel.any_step && v.code > AttentionCode::Plain) {
+    return v.decode ? c.one_row_each() && v.code == best : !c.one_row_each();
+  }
   return !kernel.decode || v.code == best;  // code Wgmma: with clusters; Mma: without
 }
 
@@ -239,7 +243,7 @@ void test_attention(const AttentionCase& c, const AttentionData& data, const Tes
           std::vector<int32_t>(static_cast<size_t>(attention_tickets(rows, c.spec))));
       launch.decode.workspace = reinterpret_cast<float*>(workspace.data);
       launch.decode.tickets = reinterpret_cast<int*>(tickets.data);
-      launch.decode.after_append = v.after_append;
+      launch.decode.after_append = v.after_append || !c.one_row_each();
       if (v.decode || (v.after_append && launch.appends)) launch_rope_append(launch, test.stream);
       cuda::launch(kernel, launch, test.stream);
     } else {

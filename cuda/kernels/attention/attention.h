@@ -69,8 +69,9 @@ struct AttentionLaunch {
     float* workspace;       // attention_workspace_floats() floats
     int* tickets;           // attention_tickets() integers, zero before and after each launch
     PreparedRows prepares;  // written instead of `out`, if attention_prepares_rows()
-    // launch_rope_append() goes before. So a row may see other rows of the step, and the launch is
-    // not dependent.
+    // launch_rope_append() goes before, and a row may see other rows of the step. A launch of
+    // attention_decode is then not dependent. For attention_wide, after which launch it comes
+    // always: false says that each row is the last of its sequence.
     bool after_append = false;
   } decode;
 

@@ -52,7 +52,7 @@ namespace {
 // The floats of a launch of so many rows whose split has been made for `depth` tokens.
 int64_t workspace_floats(int rows, const AttentionSpec& spec, int depth, int multiprocessors) {
   if (wide_takes(spec)) {
-    const int runs = wide_runs(rows, spec, depth, multiprocessors);
+    const int runs = wide_split(rows, spec, depth, multiprocessors, false).runs;
     constexpr int kTotals = 2;  // a maximum and a sum of weights
     return runs == 1 ? 0 : int64_t{rows} * spec.heads * runs * (spec.head_dim + kTotals);
   }

@@ -90,9 +90,16 @@ inline constexpr int kWideKeys = 32;  // tokens that a block takes at a time
 inline constexpr int kWideRows = 8;   // of a prompt's tile
 inline constexpr int kMostWideRuns = 256;
 
-// The runs of a row in decode: as many as give each multiprocessor a block, each long enough that
-// merging costs less than the run.
-inline int wide_runs(int rows, const AttentionSpec& s, int depth, int multiprocessors) {
+// Runs of a row in decode, and the blocks of a cluster. The runs of one cluster merge without
+// another launch.
+struct WideSplit {
+  int runs, cluster;  // cluster: 1, or all runs
+};
+
+// As many runs as give each multiprocessor a block, each long enough that merging costs less than
+// the run.
+inline WideSplit wide_split(int rows, const AttentionSpec& s, int depth, int multiprocessors,
+                            bool clusters) {
   constexpr int kShortestRun = 128, kMostQueries = 32;  // tokens; queries of a block
   const int group = s.heads / s.kv_heads;
   const int blocks = rows * s.kv_heads * ((group + kMostQueries - 1) / kMostQueries);
@@ -100,7 +107,11 @@ inline int wide_runs(int rows, const AttentionSpec& s, int depth, int multiproce
   // A long sequence among short ones must not delay the step.
   const int wanted = std::max(multiprocessors / blocks, std::min(context / 8192, 16));
   const int useful = (context + kShortestRun - 1) / kShortestRun;
-  return std::clamp(std::min(wanted, useful), 1, kMostWideRuns);
+  const int runs = std::clamp(std::min(wanted, useful), 1, kMostWideRuns);
+  if (!clusters || runs > kMaxCluster) return {runs, 1};
+  int cluster = 1;
+  while (2 * cluster <= runs) cluster *= 2;
+  return {cluster, cluster};
 }
 
 // ---- Prefill ----

@@ -7,16 +7,17 @@
 //
 // Split: a block takes up to 16 or 32 queries of a tile of rows, numbered row-major (row, head), of
 // one KV head. Tiles of 32 keys come to shared memory by cp.async, several ahead. In decode a tile
-// is one row, and its keys are divided into runs, each with a block of its own; merge_wide adds up
-// the runs' results in their order. Three steps for each tile of keys: the warps share the scores'
-// columns and sums, the threads of a query compute its weights, the warps share the output's
-// columns. A tile of keys begins at a multiple of 32, so that a row's result does not depend on the
-// rows that share its tile.
+// is one row, and its keys are divided into runs, each with a block of its own. Up to 8 runs are a
+// cluster, whose blocks merge their results; more are merged by merge_wide, in their order. Three
+// steps for each tile of keys: the warps share the scores' columns and sums, the threads of a query
+// compute its weights, the warps share the output's columns. A tile of keys begins at a multiple of
+// 32, so that a row's result does not depend on the rows that share its tile.
 #include "cuda/kernels/attention/attention.h"
 #include "cuda/kernels/attention/attention_split.h"
 #include "cuda/kernels/attention/kv_page.cuh"
 #include "cuda/kernels/attention/sink.cuh"
 #include "cuda/kernels/device/all_shared.cuh"
+#include "cuda/kernels/device/cluster.cuh"
 #include "cuda/kernels/device/launch.cuh"
 #include "cuda/kernels/device/math.cuh"
 #include "cuda/kernels/device/mma.cuh"
@@ -135,12 +136,25 @@ class WideBlock {
     return a_.step.positions[row_of(min(kQueries, all_ - first_) - 1)];
   }
 
+  // Fetches tiles that the launch does not change, and waits for the kernel ahead. Returns how many
+  // tiles are fetched.
+  __device__ int prefetch(WideRun run) const {
+    int fetched = 0;
+    if (a_.decode.depth > 0 && !a_.decode.after_append) {
+      while (fetched < kStages - 1 && run.begin + (fetched + 1) * kKeys <= last()) {
+        fetch(run, fetched++);
+      }
+    }
+    wait_for_kernel_ahead();
+    return fetched;
+  }
+
   __device__ void attend(WideRun run) {
+    int fetched = prefetch(run);
+    if (run.begin >= run.end) return;
     load_queries();
     const int tiles = (run.end - run.begin + kKeys - 1) / kKeys;
-    if constexpr (kStages > 1) {
-      for (int i = 0; i < kStages - 1; ++i) fetch(run, i);
-    }
+    for (; fetched < kStages - 1; ++fetched) fetch(run, fetched);
     for (int i = 0; i < tiles; ++i) {
       if constexpr (kStages == 1) {
         __syncthreads();  // nobody reads the tile before
@@ -157,6 +171,50 @@ class WideBlock {
       sum(kServes ? keys : keys + kKeys * stride_);
     }
     wait_for_copies<0>();
+  }
+
+  // Adds up the results of the first `used` blocks of the cluster; each block has a share of the
+  // columns. `totals`: [kQueries], in shared memory.
+  __device__ void merge_cluster(int used, float2* totals) {
+    const int thread = static_cast<int>(threadIdx.x), blocks = cluster_blocks();
+    auto* const sums = reinterpret_cast<float*>(queries_);  // nobody reads queries and tiles now
+    __syncthreads();
+    if (thread % kLanes == 0) totals[own_] = {maximum_, total_};
+    each([&](int query, int column, float x, float y) {
+      *reinterpret_cast<float2*>(sums + query * dim_ + column) = make_float2(x, y);
+    });
+    cluster_arrive();
+    cluster_wait();
+    const int fours = dim_ / 4, units = min(kQueries, all_ - first_) * fours;
+    for (int unit = static_cast<int>(blockIdx.x) * kThreads + thread; unit < units;
+         unit += blocks * kThreads) {
+      const int query = unit / fours, column = unit % fours * 4;
+      float2 of_run[kMaxCluster];
+      float maximum = -INFINITY;
+#pragma unroll
+      for (int run = 0; run < kMaxCluster; ++run) {
+        of_run[run] = run < used ? *of_block(totals + query, run) : make_float2(-INFINITY, 0);
+        maximum = fmaxf(maximum, of_run[run].x);
+      }
+      float total = sink_weight(a_, head_of(query), maximum);
+      float4 sum = {0, 0, 0, 0};
+#pragma unroll
+      for (int run = 0; run < kMaxCluster; ++run) {
+        if (run >= used) break;
+        const float factor = exp2_fast(of_run[run].x - maximum);
+        const float4 x =
+            *reinterpret_cast<const float4*>(of_block(sums + query * dim_ + column, run));
+        total = fmaf(factor, of_run[run].y, total);
+        sum.x = fmaf(factor, x.x, sum.x), sum.y = fmaf(factor, x.y, sum.y);
+        sum.z = fmaf(factor, x.z, sum.z), sum.w = fmaf(factor, x.w, sum.w);
+      }
+      T* out = static_cast<T*>(a_.out) +
+               (int64_t{row_of(query)} * a_.spec.heads + head_of(query)) * dim_ + column;
+      *reinterpret_cast<uint2*>(out) = {pack_finite(sum.x / total, sum.y / total),
+                                        pack_finite(sum.z / total, sum.w / total)};
+    }
+    cluster_arrive_relaxed();
+    cluster_wait();  // no block ends while others read its memory
   }
 
   // Divides by the sum of weights, the sink's included.
@@ -208,7 +266,7 @@ class WideBlock {
   }
 
   // Begins to copy tile i of the run, which lies in one page. Tokens beyond the run become zeros.
-  __device__ void fetch(WideRun run, int i) {
+  __device__ void fetch(WideRun run, int i) const {
     static_assert(kPageTokens % kKeys == 0);
     const int begin = run.begin + i * kKeys, eights = dim_ / 8;
     if (begin < run.end) {
@@ -242,14 +300,20 @@ class WideBlock {
         shared_address(keys + (half * kSide + lane / 16 * 8 + lane % 8) * stride_ +
                        lane / 8 % 2 * 8 + begin * kSide);
     float sums[2][2][4] = {};  // of even and odd steps, so that products wait for fewer others
-#pragma unroll 4
-    for (int step = 0; step < end - begin; ++step) {
+    const auto multiply = [&](int step, float(&to)[2][4]) {
       uint32_t q[4], k[4];
       load_matrices(q, left + step * kSide * 2);
       load_matrices(k, right + step * kSide * 2);
-      mma(T(), sums[step % 2][0], q, k[0], k[1]);
-      mma(T(), sums[step % 2][1], q, k[2], k[3]);
+      mma(T(), to[0], q, k[0], k[1]);
+      mma(T(), to[1], q, k[2], k[3]);
+    };
+    int step = 0;
+#pragma unroll 2
+    for (; step + 1 < end - begin; step += 2) {
+      multiply(step, sums[0]);
+      multiply(step + 1, sums[1]);
     }
+    if (step < end - begin) multiply(step, sums[0]);
     const int g = lane / 4, c = lane % 4;
     float* to = scores_ + (part * kQueries + tile * kSide + g) * kScoreCols + half * kSide + 2 * c;
 #pragma unroll
@@ -398,8 +462,8 @@ __global__ void __launch_bounds__(kThreads, 1) attend_wide(AttentionLaunch a, Wi
 #if SKALD_HAS_MMA
   extern __shared__ __align__(16) char memory[];
   __shared__ float factors[WideSizes<kTiles>::kQueries];
+  __shared__ float2 totals[WideSizes<kTiles>::kQueries];
   let_next_kernel_start();
-  wait_for_kernel_ahead();
   const bool decode = a.decode.depth > 0;
   const AttentionTile tile =
       decode ? AttentionTile{static_cast<int32_t>(blockIdx.z), 1} : a.prefill.tiles[blockIdx.z];
@@ -408,11 +472,12 @@ __global__ void __launch_bounds__(kThreads, 1) attend_wide(AttentionLaunch a, Wi
   if (first >= tile.rows * (a.spec.heads / a.spec.kv_heads)) return;
   WideBlock<T, kTiles, kServes, kStages> block(a, {tile, kv_head, first}, memory, factors);
   const WideRun run = WideRun::of(block.start(), block.last(), grid.runs, blockIdx.x);
-  if (run.begin >= run.end) return;
   block.attend(run);
   if (grid.runs == 1) {
     block.store();
-  } else {
+  } else if (cluster_blocks() > 1) {
+    block.merge_cluster(WideRun::used(block.start(), block.last(), grid.runs), totals);
+  } else if (run.begin < run.end) {
     block.store_part(grid.runs, blockIdx.x);
   }
 #endif
@@ -497,21 +562,24 @@ void launch_wide(const AttentionLaunch& a, Stream stream) {
   const bool decode = a.decode.depth > 0;
   const int rows = decode ? 1 : kWideRows;
   const int blocks = (rows * (s.heads / s.kv_heads) + kQueries - 1) / kQueries;
-  const int runs = decode ? wide_runs(a.rows, s, a.decode.depth, a.multiprocessors) : 1;
-  const WideGrid grid = {runs, blocks};
+  const bool clusters = a.code == AttentionCode::Wgmma;
+  const WideSplit split =
+      decode ? wide_split(a.rows, s, a.decode.depth, a.multiprocessors, clusters) : WideSplit{1, 1};
+  const WideGrid grid = {split.runs, blocks};
   const int64_t bytes = WideSizes<kTiles>::bytes(s.head_dim, kServes, kStages);
   const auto kernel = attend_wide<T, kTiles, kServes, kStages>;
   SKALD_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                   static_cast<int>(bytes)));
   ask_for_all_shared(kernel);
-  const dim3 size(static_cast<unsigned>(runs), static_cast<unsigned>(s.kv_heads * blocks),
+  const dim3 size(static_cast<unsigned>(split.runs), static_cast<unsigned>(s.kv_heads * blocks),
                   static_cast<unsigned>(decode ? a.rows : a.prefill.count));
-  launch_kernel(kernel, {size, kThreads, static_cast<size_t>(bytes), a.dependent}, stream, a, grid);
-  if (runs == 1) return;
+  launch_kernel(kernel, {size, kThreads, static_cast<size_t>(bytes), a.dependent, split.cluster},
+                stream, a, grid);
+  if (split.runs == split.cluster) return;
   const dim3 merges(static_cast<unsigned>((s.head_dim + kMergeColumns - 1) / kMergeColumns),
                     static_cast<unsigned>(a.rows * s.heads));
   ask_for_all_shared(merge_wide<T>);
-  launch_kernel(merge_wide<T>, {merges, kMergeThreads, 0, a.dependent}, stream, a, runs);
+  launch_kernel(merge_wide<T>, {merges, kMergeThreads, 0, a.dependent}, stream, a, split.runs);
 }
 
 // More queries and stages where the GPU's shared memory has room for them.
