@@ -60,6 +60,8 @@ struct WideSizes {
   }
 };
 
+#if SKALD_HAS_MMA
+
 // A query's share of the keys: tokens [begin, end) of a row.
 struct WideRun {
   int begin, end;
@@ -90,8 +92,6 @@ __device__ inline float2* wide_totals(const AttentionLaunch& a, int runs, int64_
   float* behind = a.decode.workspace + int64_t{a.rows} * a.spec.heads * runs * a.spec.head_dim;
   return reinterpret_cast<float2*>(behind) + row_head * runs;
 }
-
-#if SKALD_HAS_MMA
 
 // The queries of a block: those from `first` on of a tile of rows, among those of one KV head.
 struct WideQueries {
