@@ -1,9 +1,9 @@
 #include "app/files/json.h"
 
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "app/files/key_places.h"
 #include "tokenizer/text/without_nul.h"
 
 namespace skald {
@@ -43,7 +43,7 @@ class Builder final : public Json::json_sax_t {
   struct Open {
     Json value;
     std::string key;
-    std::unordered_map<std::string, size_t> places;  // of an object's keys, where it has many
+    KeyPlaces<> places;  // of an object's keys, where it has many
   };
 
   bool open(Json value) {
@@ -78,13 +78,13 @@ class Builder final : public Json::json_sax_t {
     }
     Json::object_t::Container& fields = object;
     if (in.places.empty()) {
-      for (size_t i = 0; i < fields.size(); ++i) in.places.emplace(fields[i].first, i);
+      for (const auto& field : fields) in.places.add(field.first);
     }
-    const auto [place, added] = in.places.emplace(in.key, fields.size());
+    const auto [place, added] = in.places.add(in.key);
     if (added) {
       fields.push_back({std::move(in.key), std::move(value)});
     } else {
-      fields[place->second].second = std::move(value);
+      fields[place].second = std::move(value);
     }
   }
 

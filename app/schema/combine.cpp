@@ -1,5 +1,6 @@
 // Values that belong to two forms at once.
 #include <algorithm>
+#include <iterator>
 #include <unordered_map>
 
 #include "app/schema/expander.h"
@@ -294,9 +295,8 @@ bool Expander::both(const ObjectForm& a, const ObjectForm& b, std::vector<Object
   join(form.some, b.some);
   form.names = both(a.names, b.names);
   form.all_evaluated = a.all_evaluated || b.all_evaluated;
-  form.evaluated = a.evaluated;
-  join(form.evaluated, b.evaluated);
-  std::sort(form.evaluated.begin(), form.evaluated.end());
+  std::set_union(a.evaluated.begin(), a.evaluated.end(), b.evaluated.begin(), b.evaluated.end(),
+                 std::back_inserter(form.evaluated));
   form.evaluated_patterns = a.evaluated_patterns;
   join(form.evaluated_patterns, b.evaluated_patterns);
   if (std::find(out.begin(), out.end(), form) == out.end()) out.push_back(std::move(form));

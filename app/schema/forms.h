@@ -79,7 +79,10 @@ struct Member {
   std::string name;
   CondId cond = kAnything;  // kNothing: the member is forbidden
   bool required = false;
-  bool operator==(const Member&) const = default;
+  // Most members that differ have the same name.
+  bool operator==(const Member& other) const {
+    return cond == other.cond && required == other.required && name == other.name;
+  }
 };
 
 // Which names a rule is for: those that match `pattern` (if it is not -1), that are none of

@@ -19,6 +19,14 @@ constexpr size_t kMostWhole = 16, kMostFraction = 16;  // digits
 constexpr size_t kMostInteger = 18;                    // digits of an integer that fits int64
 constexpr int kMostExponent = 400;
 
+// One part behind another. A list in braces would copy them, at each digit all that follows.
+Regex then(Regex first, Regex second) {
+  std::vector<Regex> parts;
+  parts.reserve(2);
+  parts.push_back(std::move(first));
+  parts.push_back(std::move(second));
+  return sequence(std::move(parts));
+}
 Regex maybe(Regex part) { return repeat(std::move(part), 0, 1); }
 Regex empty() { return sequence({}); }
 Regex text(std::string_view chars) {
@@ -74,7 +82,7 @@ class Fractions {
   Regex all() {
     std::vector<Regex> choices;
     if (may_end(0, low_, high_)) choices.push_back(empty());
-    choices.push_back(sequence({text("."), digits(0, low_ != nullptr, high_ != nullptr)}));
+    choices.push_back(then(text("."), digits(0, low_ != nullptr, high_ != nullptr)));
     return choice(std::move(choices));
   }
 
@@ -106,9 +114,8 @@ class Fractions {
     std::vector<Regex> choices;
     const auto add = [&](char from, char to, bool low, bool high) {
       if (from > to) return;
-      choices.push_back(
-          sequence({one_of({{static_cast<char32_t>(from), static_cast<char32_t>(to)}}),
-                    rest(i + 1, low, high)}));
+      choices.push_back(then(one_of({{static_cast<char32_t>(from), static_cast<char32_t>(to)}}),
+                             rest(i + 1, low, high)));
     };
     if (first > last) return choice({});
     if (first == last) {
@@ -138,8 +145,8 @@ Regex same_length(const std::string& low, const std::string& high, size_t i, boo
   std::vector<Regex> choices;
   const auto add = [&](char from, char to, bool keep_low, bool keep_high) {
     if (from > to) return;
-    choices.push_back(sequence({one_of({{static_cast<char32_t>(from), static_cast<char32_t>(to)}}),
-                                same_length(low, high, i + 1, keep_low, keep_high)}));
+    choices.push_back(then(one_of({{static_cast<char32_t>(from), static_cast<char32_t>(to)}}),
+                           same_length(low, high, i + 1, keep_low, keep_high)));
   };
   if (first == last) {
     add(first, last, at_low, at_high);
@@ -167,15 +174,15 @@ Regex whole_between(const std::string& low, const std::string& high) {
 Regex magnitudes(const Magnitude& low, const Magnitude& high) {
   if (less(high, low)) return choice({});
   if (low.whole == high.whole) {
-    return sequence({text(low.whole), Fractions(&low, &high).all()});
+    return then(text(low.whole), Fractions(&low, &high).all());
   }
   std::vector<Regex> choices;
-  choices.push_back(sequence({text(low.whole), Fractions(&low, nullptr).all()}));
+  choices.push_back(then(text(low.whole), Fractions(&low, nullptr).all()));
   const std::string from = plus_1(low.whole), to = minus_1(high.whole);
   if (!shorter_or_less(to, from)) {
-    choices.push_back(sequence({whole_between(from, to), Fractions(nullptr, nullptr).all()}));
+    choices.push_back(then(whole_between(from, to), Fractions(nullptr, nullptr).all()));
   }
-  choices.push_back(sequence({text(high.whole), Fractions(nullptr, &high).all()}));
+  choices.push_back(then(text(high.whole), Fractions(nullptr, &high).all()));
   return choice(std::move(choices));
 }
 
@@ -210,7 +217,7 @@ Regex signed_between(const NumberBounds& bounds, Between between) {
   if (!least || (least->negative && !is_zero(*least))) {
     const Magnitude low = most && most->negative ? magnitude(*most) : Magnitude{"0", "", true};
     const Magnitude high = least ? magnitude(*least) : widest(most);
-    choices.push_back(sequence({text("-"), between(low, high)}));
+    choices.push_back(then(text("-"), between(low, high)));
   }
   return choice(std::move(choices));
 }
@@ -218,7 +225,7 @@ Regex signed_between(const NumberBounds& bounds, Between between) {
 }  // namespace
 
 Regex integer_zeros() {
-  return maybe(sequence({text("."), repeat(one_of({{'0', '0'}}), 1, kMostFraction)}));
+  return maybe(then(text("."), repeat(one_of({{'0', '0'}}), 1, kMostFraction)));
 }
 
 std::optional<NumberBound> number_bound(const Json& number, bool exclusive) {
@@ -271,7 +278,7 @@ Regex integer_between(const NumberBounds& bounds, bool zeros) {
     }
     if (to.exclusive || less(to, from)) return choice({});
     const Regex whole = whole_between(from.whole, to.whole);
-    return zeros ? sequence({whole, integer_zeros()}) : whole;
+    return zeros ? then(whole, integer_zeros()) : whole;
   });
 }
 

@@ -258,6 +258,7 @@ NodeId JsonParts::except(const std::vector<std::string>& texts) {
     }
     graph.links.push_back({open.state, kDiffers, others});
   }
+  graph.open.assign(graph.ends.size(), kUnbounded);
   return rules_.graph(parts, std::move(graph));
 }
 

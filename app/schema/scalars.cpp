@@ -14,6 +14,9 @@ namespace {
 
 constexpr size_t kManyTexts = 64;  // more texts share their beginnings and ends
 constexpr uint64_t kMostSteps = 20'000;
+// Of an automaton that is not needed, but makes masks quicker: as many as some milliseconds take,
+// enough for [a-z0-9_-]{160} anywhere in a string.
+constexpr size_t kFewEdges = 320'000;
 
 NodeId as_is(grammar::Rules& rules, const grammar::CharClass& chars) { return rules.one_of(chars); }
 
@@ -119,7 +122,10 @@ NodeId SchemaCompiler::build_string(const StringForm& form, const std::string& p
       return *known;
     };
     if (!needs_automaton(regex)) {
-      if (!limited) return keep(parts_.string_by(regex));
+      if (!limited) {
+        const auto dfa = counts_beside_loops(regex) ? CharDfa::of(regex, kFewEdges) : std::nullopt;
+        return keep(dfa ? parts_.string_by(*dfa) : parts_.string_by(regex));
+      }
       if (const auto bounded = with_length(regex, form.least, form.most)) {
         return keep(parts_.string_by(*bounded));
       }

@@ -198,6 +198,10 @@ class Builder {
       if (!useful[i]) continue;
       states[i] = add_state();
       if (graph.ends[i]) add_empty(states[i], to);
+      if (!graph.open.empty() && graph.open[i] > 0 && !in_copy()) {
+        out_.open_.resize(lists_.size());
+        out_.open_.back() = static_cast<uint8_t>(std::min(graph.open[i], uint32_t{255}));
+      }
     }
     add_empty(from, states[0]);
     // Links of the same part to the same state share what is built for them: the first one builds

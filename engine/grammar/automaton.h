@@ -98,6 +98,10 @@ class Automaton {
     if (copy + 1 >= r.least) visit(Edge{Edge::Kind::Empty, 0, 0, 0, r.after});
   }
 
+  // At least so many plain characters (vocabulary.h) may follow, whichever they are, and the text
+  // can still be completed. 255: that many or more.
+  uint8_t open(State state) const { return state < open_.size() ? open_[state] : 0; }
+
   // The first state that behaves the same for the next `bytes` bytes, except for what follows its
   // rule.
   State representative(State state, uint32_t bytes) const;
@@ -112,6 +116,7 @@ class Automaton {
 
   EdgeTable edges_;
   std::vector<bool> ends_;          // [states]
+  std::vector<uint8_t> open_;       // of the first states; those behind have 0
   std::vector<Repeated> repeated_;  // by base
   std::vector<std::vector<Edge>> starts_;
   std::vector<bool> nullable_;

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "engine/grammar/utf8_ranges.h"
+#include "engine/grammar/vocabulary.h"
 
 namespace skald::grammar {
 namespace {
@@ -40,6 +41,17 @@ void arcs_by_group(const CharDfa::State& state, const std::vector<uint32_t>& gro
                    std::vector<CharDfa::Arc>& arcs) {
   arcs.clear();
   for (const CharDfa::Arc& arc : state.arcs) add_arc(arcs, {arc.first, arc.last, group[arc.to]});
+}
+
+bool takes_all_plain(const CharDfa::State& state) {
+  auto arc = state.arcs.begin();
+  for (const CharRange& range : kPlainChars) {
+    for (char32_t c = range.first; c <= range.last; c = arc->last + 1) {
+      while (arc != state.arcs.end() && arc->last < c) ++arc;
+      if (arc == state.arcs.end() || arc->first > c) return false;
+    }
+  }
+  return true;
 }
 
 }  // namespace
@@ -139,7 +151,9 @@ bool CharDfa::merge_tails() {
 // Keeps one state of each group, which group[i] names for state i.
 void CharDfa::keep_groups(const std::vector<uint32_t>& group) {
   constexpr uint32_t kNone = UINT32_MAX;
-  std::vector<uint32_t> number(states_.size(), kNone), numbers(states_.size()), firsts;
+  if (group.empty()) return;
+  const uint32_t groups = *std::max_element(group.begin(), group.end()) + 1;
+  std::vector<uint32_t> number(groups, kNone), numbers(states_.size()), firsts;
   for (uint32_t i = 0; i < states_.size(); ++i) {
     uint32_t& n = number[group[i]];
     if (n == kNone) {
@@ -256,19 +270,50 @@ std::optional<CharDfa> CharDfa::with_length(uint64_t least, uint64_t most) const
   return result;
 }
 
+CharDfa::Before CharDfa::before() const {
+  Before before;
+  before.ends.resize(states_.size() + 1);
+  for (const State& state : states_) {
+    for (const Arc& arc : state.arcs) ++before.ends[arc.to + 1];
+  }
+  for (size_t i = 0; i < states_.size(); ++i) before.ends[i + 1] += before.ends[i];
+  before.from.resize(before.ends.back());
+  std::vector<uint32_t> next(before.ends.begin(), before.ends.end() - 1);
+  for (uint32_t i = 0; i < states_.size(); ++i) {
+    for (const Arc& arc : states_[i].arcs) before.from[next[arc.to]++] = i;
+  }
+  return before;
+}
+
+// A state that does not take every plain character has 0, and each other state one more than the
+// least of those it leads to.
+std::vector<uint32_t> CharDfa::open() const {
+  std::vector<uint32_t> open(states_.size(), kUnbounded), todo;
+  for (uint32_t i = 0; i < states_.size(); ++i) {
+    if (takes_all_plain(states_[i])) continue;
+    open[i] = 0;
+    todo.push_back(i);
+  }
+  if (todo.size() == states_.size()) return {};
+  const Before before = this->before();
+  for (size_t i = 0; i < todo.size(); ++i) {
+    const uint32_t at = todo[i];
+    for (uint32_t n = before.ends[at]; n < before.ends[at + 1]; ++n) {
+      const uint32_t from = before.from[n];
+      if (open[from] != kUnbounded) continue;
+      open[from] = open[at] + 1;
+      todo.push_back(from);
+    }
+  }
+  return open;
+}
+
 // Drops states that lead to no end. All states can be reached.
 void CharDfa::trim() {
-  // The states that lead to each state, one list behind the other.
-  std::vector<uint32_t> ends(states_.size() + 1), from, unvisited;
-  for (const State& state : states_) {
-    for (const Arc& arc : state.arcs) ++ends[arc.to + 1];
-  }
-  for (size_t i = 0; i < states_.size(); ++i) ends[i + 1] += ends[i];
-  from.resize(ends.back());
-  std::vector<uint32_t> next(ends.begin(), ends.end() - 1);
+  const auto [ends, from] = before();
+  std::vector<uint32_t> unvisited;
   std::vector<bool> useful(states_.size());
   for (uint32_t i = 0; i < states_.size(); ++i) {
-    for (const Arc& arc : states_[i].arcs) from[next[arc.to]++] = i;
     if (!states_[i].ends) continue;
     useful[i] = true;
     unvisited.push_back(i);
@@ -303,43 +348,59 @@ void CharDfa::trim() {
   states_.resize(count);
 }
 
-// Moore's algorithm: groups of states that behave the same are split until nothing changes.
+// Moore's algorithm: groups of states are split until all states of a group lead to the same
+// groups. After the first round only states that lead to a state of a new group are looked at; the
+// others keep their group, as does the largest part if all are looked at.
 void CharDfa::minimize() {
   if (states_.size() < 2 || !merge_tails()) return;
-  constexpr int kMostRounds = 100;  // each costs a pass; unmerged states are correct too
-  std::vector<uint32_t> group(states_.size()), next(states_.size());
-  for (size_t i = 0; i < states_.size(); ++i) group[i] = states_[i].ends;
-  size_t groups = 0;
-  std::vector<State> behaviour;  // of each new group
-  std::vector<uint32_t> before;  // the old group of each new group
-  std::unordered_multimap<uint64_t, uint32_t> known;
+  size_t work = 100 * states_.size();  // states to look at; unmerged states are correct too
+  const Before before = this->before();
+  std::vector<uint32_t> group(states_.size()), todo(states_.size());
+  std::vector<size_t> sizes(2);  // of the groups
+  for (uint32_t i = 0; i < states_.size(); ++i) {
+    group[i] = states_[i].ends;
+    ++sizes[group[i]];
+    todo[i] = i;
+  }
+  std::vector<std::pair<uint32_t, uint32_t>> moved;  // states and their new groups
   State state;
-  for (int round = 0;; ++round) {
-    behaviour.clear();
-    before.clear();
-    known.clear();
-    for (size_t i = 0; i < states_.size(); ++i) {
-      arcs_by_group(states_[i], group, state.arcs);
-      const uint64_t hash = hash_of(group[i], state.arcs);
-      auto [at, end] = known.equal_range(hash);
-      while (at != end &&
-             (before[at->second] != group[i] || behaviour[at->second].arcs != state.arcs))
-        ++at;
-      if (at != end) {
-        next[i] = at->second;
-        continue;
+  while (!todo.empty()) {
+    if (work < todo.size()) return;
+    work -= todo.size();
+    std::sort(todo.begin(), todo.end(), [&](uint32_t a, uint32_t b) {
+      return std::pair(group[a], a) < std::pair(group[b], b);
+    });
+    moved.clear();
+    for (size_t begin = 0, end = 0; begin < todo.size(); begin = end) {
+      const uint32_t old = group[todo[begin]];
+      std::unordered_map<State, std::vector<uint32_t>, HashState> parts;  // by where they lead
+      for (; end < todo.size() && group[todo[end]] == old; ++end) {
+        arcs_by_group(states_[todo[end]], group, state.arcs);
+        parts[state].push_back(todo[end]);
       }
-      next[i] = static_cast<uint32_t>(behaviour.size());
-      known.emplace(hash, next[i]);
-      behaviour.push_back(state);
-      before.push_back(group[i]);
+      auto stays = parts.end();
+      if (end - begin == sizes[old]) {
+        stays = std::max_element(parts.begin(), parts.end(), [](const auto& a, const auto& b) {
+          return a.second.size() < b.second.size();
+        });
+      }
+      for (auto part = parts.begin(); part != parts.end(); ++part) {
+        if (part == stays) continue;
+        for (const uint32_t i : part->second) {
+          moved.emplace_back(i, static_cast<uint32_t>(sizes.size()));
+        }
+        sizes[old] -= part->second.size();
+        sizes.push_back(part->second.size());
+      }
     }
-    const bool stable = behaviour.size() == groups;
-    groups = behaviour.size();
-    group.swap(next);
-    if (groups == states_.size()) return;
-    if (stable) break;
-    if (round >= kMostRounds) return;
+    todo.clear();
+    for (const auto& [i, to] : moved) {
+      group[i] = to;
+      todo.insert(todo.end(), before.from.begin() + before.ends[i],
+                  before.from.begin() + before.ends[i + 1]);
+    }
+    std::sort(todo.begin(), todo.end());
+    todo.erase(std::unique(todo.begin(), todo.end()), todo.end());
   }
   keep_groups(group);
 }
@@ -365,6 +426,7 @@ NodeId CharDfa::add_to(Rules& rules, const WriteChars& write) const {
   std::vector<NodeId> parts;
   std::map<std::vector<std::pair<char32_t, char32_t>>, uint32_t> known;
   for (const State& state : states_) graph.ends.push_back(state.ends);
+  graph.open = open();
   std::vector<Arc> arcs;
   std::vector<std::pair<char32_t, char32_t>> ranges;
   for (uint32_t from = 0; from < states_.size(); ++from) {

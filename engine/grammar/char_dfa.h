@@ -31,7 +31,8 @@ class CharDfa {
   };
 
   // Unlike add_regex(), understands ^ and $ anywhere, and Look at the top level of an alternative.
-  static std::optional<CharDfa> of(const Regex& regex);
+  // `most_work`: of the edges that are looked at on the way.
+  static std::optional<CharDfa> of(const Regex& regex, size_t most_work = 4'000'000);
   static CharDfa of_texts(std::vector<std::string> texts);  // exactly these texts
   static CharDfa any();                                     // all texts
   // For automata that are made state by state; state 0 is the begin.
@@ -52,6 +53,11 @@ class CharDfa {
   void minimize();
   bool merge_tails();
   void keep_groups(const std::vector<uint32_t>& group);
+  struct Before {  // for each state, the states that lead to it, one list behind the other
+    std::vector<uint32_t> ends, from;
+  };
+  Before before() const;
+  std::vector<uint32_t> open() const;  // Graph::open
 
   std::vector<State> states_;
 };

@@ -13,7 +13,6 @@ namespace skald::grammar {
 namespace {
 
 constexpr size_t kMostNfaStates = 60'000;
-constexpr size_t kMostNfaWork = 4'000'000;  // edges visited while sets are built
 
 // An automaton whose states may have several ways on.
 class Nfa {
@@ -33,10 +32,12 @@ class Nfa {
 
   // `at_begin`: whether the expression begins where the text begins; nullopt: it depends on the
   // text.
-  static std::optional<CharDfa> dfa_of(const Regex& regex, std::optional<bool> at_begin);
+  static std::optional<CharDfa> dfa_of(const Regex& regex, std::optional<bool> at_begin,
+                                       size_t most_work);
 
  private:
-  explicit Nfa(std::optional<bool> at_begin) : at_begin_(at_begin) {}
+  Nfa(std::optional<bool> at_begin, size_t most_work)
+      : at_begin_(at_begin), most_work_(most_work) {}
 
   bool too_large() const { return nodes_.size() > kMostNfaStates; }
   uint32_t add() {
@@ -124,11 +125,15 @@ class Nfa {
     };
     state_of({begin}, 0);
     size_t work = 0;
-    std::vector<Edge> edges;
+    std::vector<Edge> edges, open;  // open: those that take the characters at hand
     std::vector<char32_t> cuts;
+    std::vector<uint32_t> to;
+    std::vector<std::pair<std::vector<uint32_t>, uint32_t>> targets;  // of one set
     for (size_t i = 0; i < sets.size(); ++i) {
       edges.clear();
+      open.clear();
       cuts.clear();
+      targets.clear();
       for (uint32_t n : *sets[i]) {
         edges.insert(edges.end(), nodes_[n].edges.begin(), nodes_[n].edges.end());
       }
@@ -138,16 +143,25 @@ class Nfa {
       }
       std::sort(cuts.begin(), cuts.end());
       cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
+      std::stable_sort(edges.begin(), edges.end(),
+                       [](const Edge& a, const Edge& b) { return a.first < b.first; });
+      work += edges.size();
+      auto next = edges.begin();
       for (size_t c = 0; c + 1 < cuts.size(); ++c) {
-        std::vector<uint32_t> to;
-        for (const Edge& e : edges) {
-          if (e.first <= cuts[c] && cuts[c] <= e.last) to.push_back(e.to);
+        std::erase_if(open, [&](const Edge& e) { return e.last < cuts[c]; });
+        for (; next != edges.end() && next->first == cuts[c]; ++next) open.push_back(*next);
+        work += 1 + open.size();
+        if (open.empty()) continue;
+        to.clear();
+        for (const Edge& e : open) to.push_back(e.to);
+        auto target = std::find_if(targets.begin(), targets.end(),
+                                   [&](const auto& known) { return known.first == to; });
+        if (target == targets.end()) {
+          targets.emplace_back(to, state_of(to, kAfterBegin));
+          target = targets.end() - 1;
         }
-        work += edges.size() + to.size();
-        if (to.empty()) continue;
-        const uint32_t next = state_of(std::move(to), kAfterBegin);
-        states[i].arcs.push_back({cuts[c], cuts[c + 1] - 1, next});
-        if (states.size() > kMostDfaStates || work > kMostNfaWork) return std::nullopt;
+        states[i].arcs.push_back({cuts[c], cuts[c + 1] - 1, target->second});
+        if (states.size() > kMostDfaStates || work > most_work_) return std::nullopt;
       }
     }
     return states;
@@ -180,8 +194,8 @@ class Nfa {
     const std::optional<bool> at_begin = length.most == 0   ? at_begin_
                                          : length.least > 0 ? std::optional(false)
                                                             : std::nullopt;
-    const auto after = dfa_of(rest, at_begin);
-    auto seen = dfa_of(look.parts[0], at_begin);
+    const auto after = dfa_of(rest, at_begin, most_work_);
+    auto seen = dfa_of(look.parts[0], at_begin, most_work_);
     if (seen && look.least == 0) seen = seen->without();
     const auto both = after && seen ? after->with(*seen) : std::nullopt;
     if (!both) {
@@ -224,13 +238,15 @@ class Nfa {
   }
 
   std::optional<bool> at_begin_;
+  size_t most_work_;
   std::vector<Node> nodes_;
   mutable std::vector<bool> seen_;
   bool failed_ = false;
 };
 
-std::optional<CharDfa> Nfa::dfa_of(const Regex& regex, std::optional<bool> at_begin) {
-  Nfa nfa(at_begin);
+std::optional<CharDfa> Nfa::dfa_of(const Regex& regex, std::optional<bool> at_begin,
+                                   size_t most_work) {
+  Nfa nfa(at_begin, most_work);
   const uint32_t begin = nfa.add();
   const uint32_t last = nfa.build(regex, begin), end = nfa.add();
   nfa.link(last, end);
@@ -240,6 +256,8 @@ std::optional<CharDfa> Nfa::dfa_of(const Regex& regex, std::optional<bool> at_be
 
 }  // namespace
 
-std::optional<CharDfa> CharDfa::of(const Regex& regex) { return Nfa::dfa_of(regex, true); }
+std::optional<CharDfa> CharDfa::of(const Regex& regex, size_t most_work) {
+  return Nfa::dfa_of(regex, true, most_work);
+}
 
 }  // namespace skald::grammar

@@ -45,10 +45,12 @@ void Masks::walk(const Trie& trie, uint32_t begin, uint32_t end, uint32_t depth,
   }
 }
 
-void Masks::walk_all(SetId set, TokenMask& mask, std::vector<Escape>& escapes) {
-  for (const Trie* trie : {&vocabulary_->plain_trie(), &vocabulary_->other_trie()}) {
-    walk(*trie, 0, static_cast<uint32_t>(trie->size()), 0, set, mask, escapes);
-  }
+TokenMask Masks::empty_mask() {
+  if (spare_.empty()) return TokenMask(vocabulary_->words());
+  TokenMask mask = std::move(spare_.back());
+  spare_.pop_back();
+  std::fill(mask.begin(), mask.end(), 0);
+  return mask;
 }
 
 template <class Visit>
@@ -109,7 +111,7 @@ bool Masks::each_plain(SetId set, const Visit& visit) {
 
 Masks::Usual& Masks::usual(SetId set) {
   if (const auto known = usual_.find(set); known != usual_.end()) return known->second;
-  Usual result;  // kept when it is complete: a step may throw
+  Usual result{.set = set};  // kept when it is complete: a step may throw
   const auto next_of = [&](int member) {
     return stacks_.step(set, static_cast<uint8_t>(member + 0x20));
   };
@@ -136,7 +138,7 @@ Masks::Usual& Masks::usual(SetId set) {
   return usual_.emplace(set, result).first->second;
 }
 
-void Masks::find_groups(SetId set, const PlainSet& chars, Usual& usual) {
+void Masks::find_groups(const PlainSet& chars, Usual& usual) {
   if (usual.known.holds(chars)) return;
   const bool leaves = usual.next == kDead || stacks_.leaves_hole(usual.next);
   PlainSet found;
@@ -145,7 +147,8 @@ void Masks::find_groups(SetId set, const PlainSet& chars, Usual& usual) {
     if (!chars.has(group) || usual.known.has(group)) continue;
     found.add(group);
     const auto same = [&](SetId to) { return to == usual.next; };
-    if (leaves || !each_of_lead(set, static_cast<uint8_t>(lead), same)) usual.others.add(group);
+    if (leaves || !each_of_lead(usual.set, static_cast<uint8_t>(lead), same))
+      usual.others.add(group);
   }
   usual.known.add(found);
 }
@@ -155,7 +158,7 @@ bool Masks::all_of_lead(uint32_t node, SetId set) {
   PlainSet chars;
   chars.add(PlainSet::group(lead));
   Usual& step = usual(set);
-  find_groups(set, chars, step);
+  find_groups(chars, step);
   return !step.others.meets(chars) && all_below(node, step.next);
 }
 
@@ -164,14 +167,16 @@ bool Masks::all_below(uint32_t node, SetId set) {
   const Trie& trie = vocabulary_->plain_trie();
   if (trie.nodes[node].end - node < kFew) return false;
   const PlainSet& chars = trie.below[node];
+  Usual* step = &usual(set);
   for (int height = trie.nodes[node].height; height > 0; --height) {
-    Usual& step = usual(set);
-    if (step.others.meets(chars)) return false;
-    find_groups(set, chars, step);
-    if (step.others.meets(chars)) return false;
-    const SetId next = stacks_.alike(step.next, static_cast<uint32_t>(height));
-    if (next == set) return true;
-    set = next;
+    if (step->others.meets(chars)) return false;
+    find_groups(chars, *step);
+    if (step->others.meets(chars)) return false;
+    if (!step->after) {
+      step->after = &usual(stacks_.alike(step->next, vocabulary_->longest_token()));
+    }
+    if (step->after == step) return true;
+    step = step->after;
   }
   return true;
 }
@@ -196,7 +201,7 @@ void Masks::walk_plain(SetId set, TokenMask& mask, std::vector<Escape>& escapes)
     const int missing = missing_[node.depth - 1];
     const int left = missing == 0 ? utf8_length(node.byte) - 1 : missing - 1;
     const SetId from = path_[node.depth - 1];
-    if (missing == 0 && left > 0 && all_of_lead(n, from)) {
+    if (missing == 0 && (stacks_.open(from) > node.height || (left > 0 && all_of_lead(n, from)))) {
       change(true, n, node.end);
       n = node.end;
       continue;
@@ -216,7 +221,7 @@ void Masks::walk_plain(SetId set, TokenMask& mask, std::vector<Escape>& escapes)
     } else if (stacks_.only_ended(next)) {
       change(false, n + 1, node.end);
       n = node.end;
-    } else if (left == 0 && all_below(n, next)) {
+    } else if (left == 0 && (stacks_.open(next) >= node.height || all_below(n, next))) {
       change(true, n + 1, node.end);
       n = node.end;
     } else {
@@ -235,15 +240,36 @@ bool Masks::plain_step(SetId set, SetId& next) {
   });
 }
 
+bool Masks::stays(const Item& item) {
+  const SetId alone = stacks_.alone(item);
+  if (const auto known = stays_.find(alone); known != stays_.end()) return known->second;
+  const bool stays = each_plain(alone, [&](SetId to) {
+    const std::span<const Item> items = stacks_.items(to);
+    return std::binary_search(items.begin(), items.end(), item);
+  });
+  return stays_[alone] = stays;
+}
+
+bool Masks::stays_open(SetId set) {
+  for (size_t i = 0; i < stacks_.items(set).size(); ++i) {
+    const Item item = stacks_.items(set)[i];  // a copy: items move when sets are made
+    if (item.state != kEnded && stays(item)) return true;
+  }
+  return false;
+}
+
 bool Masks::is_open(SetId set) {
   if (const auto known = open_.find(set); known != open_.end()) return known->second;
-  constexpr size_t kMost = 128, kMostItems = 3000;  // sets that are looked at, and their items
+  // Sets that are looked at, their items, and the steps from them.
+  constexpr size_t kMost = 128, kMostItems = 3000, kMostSteps = 2000;
   std::vector<SetId> reached{set};
   std::unordered_set<SetId> seen{set};
-  size_t items = 0;
+  size_t items = 0, steps = 0;
   bool open = true;
   const auto visit = [&](SetId to) {
-    if (to == kDead || stacks_.leaves_hole(to)) return false;
+    if (to == kDead || ++steps > kMostSteps) return false;
+    if (stacks_.open(to) >= vocabulary_->longest_plain() || stays_open(to)) return true;
+    if (stacks_.leaves_hole(to)) return false;
     if (const auto known = open_.find(to); known != open_.end()) return known->second;
     if (!seen.insert(to).second) return true;
     reached.push_back(to);
@@ -273,21 +299,18 @@ const Masks::Local& Masks::local(SetId set) {
   const auto known = locals_.find(set);
   if (known != locals_.end()) return known->second;
   Local local;
-  local.mask.resize(vocabulary_->words());
-  const Trie& others = vocabulary_->other_trie();
-  const auto walk_others = [&] {
-    walk(others, 0, static_cast<uint32_t>(others.size()), 0, set, local.mask, local.escapes);
-  };
-  if (const int plain = plain_ahead(set); plain > 0) {
+  local.mask = empty_mask();
+  const int longest = vocabulary_->longest_plain();
+  const bool all = stacks_.open(set) >= longest;
+  if (const int plain = all ? longest : plain_ahead(set); plain > 0) {
     local.mask = vocabulary_->plain(plain);
-    walk_others();
-  } else if (vocabulary_->longest_plain() > 0 && is_open(set)) {
-    local.mask = vocabulary_->plain(vocabulary_->longest_plain());
-    walk_others();
-  } else {
-    if (vocabulary_->longest_plain() > 0) walk_plain(set, local.mask, local.escapes);
-    walk_others();
+  } else if (longest > 0 && (stays_open(set) || (stacks_.open(set) == 0 && is_open(set)))) {
+    local.mask = vocabulary_->plain(longest);
+  } else if (longest > 0) {
+    walk_plain(set, local.mask, local.escapes);
   }
+  const Trie& others = vocabulary_->other_trie();
+  walk(others, 0, static_cast<uint32_t>(others.size()), 0, set, local.mask, local.escapes);
   if (local.escapes.size() > kManyEscapes) local = {.cached = false};
   return locals_.emplace(set, std::move(local)).first->second;
 }
@@ -296,7 +319,6 @@ std::span<const uint64_t> Masks::mask(SetId set) {
   const auto known = masks_.find(set);
   if (known != masks_.end()) return known->second;
 
-  TokenMask mask(vocabulary_->words());
   std::vector<SetId> below;
   std::vector<Escape> escapes;
   std::set<Ahead> seen;
@@ -308,13 +330,11 @@ std::span<const uint64_t> Masks::mask(SetId set) {
     }
   };
   const SetId over = stacks_.over_holes(set, vocabulary_->longest_token(), below);
-  const Local* place = over == kDead ? nullptr : &local(over);
-  if (place && place->cached) {
-    mask = place->mask;
-    go_on(place->escapes);
-  } else {
-    walk_all(set, mask, escapes);
-  }
+  const Local* place = &local(over == kDead ? set : over);
+  if (!place->cached) place = &local(set);  // without holes there are no escapes
+  TokenMask mask = empty_mask();
+  std::copy(place->mask.begin(), place->mask.end(), mask.begin());
+  go_on(place->escapes);
   while (!unvisited.empty()) {
     const Ahead ahead = unvisited.back();
     unvisited.pop_back();
@@ -352,23 +372,27 @@ std::string Masks::forced_text(SetId set, size_t most) {
 
 void Masks::tidy() {
   const size_t mask_bytes = 8 * vocabulary_->words() + 64;
-  if ((masks_.size() + locals_.size()) * mask_bytes > limits_.mask_bytes) {
-    masks_.clear();
-    locals_.clear();
-    usual_.clear();
-    open_.clear();
-  }
+  if ((masks_.size() + locals_.size()) * mask_bytes > limits_.mask_bytes) forget_masks();
   if (stacks_.bytes() <= limits_.stack_bytes) return;
   const std::vector<SetId*> roots(roots_.begin(), roots_.end());
   stacks_.collect(roots);
+  forget_masks();
+}
+
+void Masks::forget_masks() {
+  for (auto& [set, local] : locals_) spare_.push_back(std::move(local.mask));
+  for (auto& [set, mask] : masks_) spare_.push_back(std::move(mask));
+  std::erase_if(spare_, [](const TokenMask& mask) { return mask.empty(); });
   masks_.clear();
   locals_.clear();
   usual_.clear();
   open_.clear();
+  stays_.clear();
 }
 
 size_t Masks::bytes() const {
   size_t bytes = stacks_.bytes();
+  for (const TokenMask& mask : spare_) bytes += 8 * mask.size();
   for (const auto& [set, local] : locals_) {
     bytes += 8 * local.mask.size() + sizeof(Escape) * local.escapes.size();
   }

@@ -75,23 +75,25 @@ class Masks {
 
   // Where most plain characters lead.
   struct Usual {
-    SetId next = kDead;
-    PlainSet others;  // the plain characters that lead elsewhere
-    PlainSet known;   // the characters for which that is known; those of ASCII always are
-    int ascii = 0;    // the number of characters of ASCII that lead to `next`
+    SetId set, next = kDead;
+    Usual* after = nullptr;  // of `next`, once it was looked up
+    PlainSet others;         // the plain characters that lead elsewhere
+    PlainSet known;          // the characters for which that is known; those of ASCII always are
+    int ascii = 0;           // the number of characters of ASCII that lead to `next`
   };
 
+  TokenMask empty_mask();
+  void forget_masks();
   const Local& local(SetId set);
   // Adds to `mask` the tokens of nodes [begin, end) that `set` allows. `set` is the place after the
   // bytes of the node above them, which has depth `depth`.
   void walk(const Trie& trie, uint32_t begin, uint32_t end, uint32_t depth, SetId set,
             TokenMask& mask, std::vector<Escape>& escapes);
-  void walk_all(SetId set, TokenMask& mask, std::vector<Escape>& escapes);
   void add_escapes(const Trie& trie, uint32_t node, SetId set, std::vector<Escape>& escapes);
   // Adds the plain tokens that `set` allows to `mask`, which is empty.
   void walk_plain(SetId set, TokenMask& mask, std::vector<Escape>& escapes);
   Usual& usual(SetId set);
-  void find_groups(SetId set, const PlainSet& chars, Usual& usual);
+  void find_groups(const PlainSet& chars, Usual& usual);
   // True if all tokens below a node of the plain trie are allowed and leave no hole, where `set` is
   // the set at the node. False also if this is not known.
   bool all_below(uint32_t node, SetId set);
@@ -107,6 +109,10 @@ class Masks {
   // Whether any plain text may follow `set` without leaving a hole; false also if that is not
   // known.
   bool is_open(SetId set);
+  // Whether one of the set's items stays, whatever plain characters come: the ".*" before a pattern
+  // that may stand anywhere. Then any plain text may follow, whatever the other items allow.
+  bool stays_open(SetId set);
+  bool stays(const Item& item);
   // Calls `visit` with each set to which plain characters lead (kDead: some are not possible),
   // until it returns false. Returns whether it did not.
   template <class Visit>
@@ -123,10 +129,11 @@ class Masks {
   MaskLimits limits_;
   std::unordered_map<SetId, Local> locals_;
   std::unordered_map<SetId, TokenMask> masks_;
+  std::vector<TokenMask> spare_;  // their memory, once they are forgotten
   std::set<SetId*> roots_;
   std::mutex mutex_;
   std::unordered_map<SetId, Usual> usual_;
-  std::unordered_map<SetId, bool> open_;
+  std::unordered_map<SetId, bool> open_, stays_;
   std::vector<SetId> path_;       // scratch of a walk: the set after each byte
   std::vector<uint8_t> missing_;  // and the bytes that the character there lacks
 };

@@ -48,6 +48,11 @@ enum class RegexMatch : uint8_t {
 // understands.
 bool needs_automaton(const Regex& regex);
 
+// True if a reader of the expression may be in many copies of one part at once: it counts, and it
+// has a repetition without an upper limit. Then an automaton with a single way on (CharDfa) is
+// quicker, if it is not too large.
+bool counts_beside_loops(const Regex& regex);
+
 // Throws Error(Exit::Usage) with the position in `source`.
 // `properties` are those of \p{…}; they may be kept for the next expression.
 Regex parse_regex(std::string_view text, const std::string& source, RegexMatch match,

@@ -1,6 +1,7 @@
 #include "engine/grammar/regex_anchors.h"
 
 #include <algorithm>
+#include <functional>
 
 namespace skald::grammar {
 namespace {
@@ -31,6 +32,20 @@ bool needs_automaton(const Regex& regex) {
   return regex.kind == Regex::Kind::Look || regex.kind == Regex::Kind::Begin ||
          regex.kind == Regex::Kind::End ||
          std::any_of(regex.parts.begin(), regex.parts.end(), needs_automaton);
+}
+
+bool counts_beside_loops(const Regex& regex) {
+  constexpr uint32_t kMany = 16;
+  bool counts = false, loops = false;
+  const std::function<void(const Regex&)> look = [&](const Regex& part) {
+    if (part.kind == Regex::Kind::Repeat) {
+      loops |= part.most == kUnbounded;
+      counts |= part.least >= kMany || (part.most >= kMany && part.most != kUnbounded);
+    }
+    std::for_each(part.parts.begin(), part.parts.end(), look);
+  };
+  look(regex);
+  return counts && loops;
 }
 
 Regex whole_text(const Regex& regex, RegexMatch match) {

@@ -121,6 +121,7 @@ SetId Stacks::add_set(std::span<const Item> sorted) {
   set.only_ended = true;
   for (const Item& item : sorted) {
     set.depth = std::max(set.depth, sets_[item.below].depth + 1);
+    set.open = std::max(set.open, automaton_->open(item.state));
     if (item.state != kEnded) {
       set.only_ended = false;
     } else if (item.below == kBottom) {

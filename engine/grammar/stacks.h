@@ -65,6 +65,10 @@ class Stacks {
   bool only_ended(SetId set) const { return sets_[set].only_ended; }  // every item has ended
   bool finished(SetId set) const { return may_end(set) && only_ended(set); }
 
+  // At least so many plain characters (vocabulary.h) may follow, whichever they are. 255: that many
+  // or more.
+  uint8_t open(SetId set) const { return sets_[set].open; }
+
   // The same set with holes in place of the sets below its items, and with states replaced by their
   // representatives for texts of up to `bytes` bytes. below[i] is the set that hole(i) stands for.
   // Returns kDead if there are too few holes.
@@ -72,6 +76,9 @@ class Stacks {
 
   // The same set with representatives alone.
   SetId alike(SetId set, uint32_t bytes);
+
+  // The set of one item as it is, without the items to which it leads by Empty edges.
+  SetId alone(const Item& item) { return intern({&item, 1}); }
 
   // The set of the texts of both.
   SetId both(SetId a, SetId b);
@@ -94,6 +101,7 @@ class Stacks {
     uint32_t edges = kNone, edge_count = 0;  // into edges_
     uint32_t depth = 0;
     bool ends_bottom = false, ends_hole = false, only_ended = false;
+    uint8_t open = 0;
   };
   struct OutEdge {
     uint8_t first, last;

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "engine/base/error.h"
-#include "engine/grammar/rules.h"
 #include "engine/grammar/utf8_ranges.h"
 
 namespace skald::grammar {
@@ -117,9 +116,7 @@ void sort_by_bytes(const Vocabulary& vocabulary, std::vector<int32_t>& ids) {
 
 }  // namespace
 
-bool is_plain(char32_t c) {
-  return c >= 0x20 && c != '"' && c != '\\' && c != 0x7F && c != 0x2028 && c != 0x2029;
-}
+bool is_plain(char32_t c) { return contains(kPlainChars, c); }
 
 int plain_length(std::string_view text) {
   int count = 0;

@@ -15,6 +15,8 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/grammar/rules.h"
+
 namespace skald::grammar {
 
 using TokenMask = std::vector<uint64_t>;  // bit i % 64 of word i / 64: token i
@@ -72,7 +74,14 @@ struct Trie {
   size_t size() const { return nodes.size() - 1; }
 };
 
-// is_plain(): true for a plain character. plain_length(): the characters of a plain text, or -1.
+// All plain characters; is_plain(): true for one of them. plain_length(): the characters of a plain
+// text, or -1.
+inline constexpr CharRange kPlainChars[] = {{0x20, 0x21},
+                                            {0x23, 0x5B},
+                                            {0x5D, 0x7E},
+                                            {0x80, 0x2027},
+                                            {0x202A, kFirstSurrogate - 1},
+                                            {kLastSurrogate + 1, kLastCodePoint}};
 bool is_plain(char32_t c);
 int plain_length(std::string_view text);
 

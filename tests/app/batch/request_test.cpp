@@ -45,6 +45,18 @@ TEST_CASE("a line in OpenAI's form is read from its body") {
   CHECK(read(R"({"url":"/v1/chat/completions","body":{"messages":[]}})").chat);
 }
 
+TEST_CASE("a line may have a bias for each token of a large vocabulary") {
+  constexpr int32_t kKeys = 100'000;
+  std::string biases;
+  for (int32_t id = 0; id < kKeys; ++id) {
+    biases += (id > 0 ? ",\"" : "\"") + std::to_string(id) + "\":-0.5";
+  }
+  const BatchRequest request = read(R"({"prompt":"x","logit_bias":{)" + biases + "}}");
+  REQUIRE(request.params.logit_bias.size() == size_t{kKeys});
+  CHECK(request.params.logit_bias.back() == std::pair<int32_t, float>(kKeys - 1, -0.5f));
+  CHECK_NOTHROW(validate(request.params, 128'000));
+}
+
 TEST_CASE("a plain line is the body itself") {
   const BatchRequest text = read(R"({"id":"a","prompt":"x","stop":"end","max_tokens":null})");
   CHECK(text.prompts[0].text == "x");

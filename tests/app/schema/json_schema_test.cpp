@@ -21,6 +21,14 @@ struct SchemaCase {
 };
 
 const SchemaCase kCases[] = {
+    {R"({"type": "string", "pattern": "[a-c]{16}-?"})",
+     {R"("abcabcabcabcabca")", R"("xyz\"\nabcabcabcabcabca-\\ é")",
+      R"("abcabcabcabcabcXabcabcabcabcabcabcabc")"},
+     {R"("")", R"("abcabcabcabcabc")", R"("abcabcabcabcabcXabcabc")"}},
+    {R"({"type": "string", "pattern": "^(?:\\S+\\s+){0,20}\\S+$"})",
+     {R"("a")", R"("a b  c\nd")", R"("1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21")"},
+     {R"("")", R"(" a")", R"("a ")",
+      R"("1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22")"}},
     {R"({"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "string"},
          "c": {"type": "boolean"}}, "required": ["b"]})",
      {R"({"b":""})", R"({"a": 1, "b": "x"})", R"({"a":-3,"b":"x","c":true})",
@@ -272,6 +280,20 @@ TEST_CASE("a line says which keywords are read less strictly or have no meaning"
   };
   CHECK(has(refused(R"({"type": "integer", "readonly": true})"), "'readonly'; refused because"));
   CHECK(has(refused(R"({"type": "array", "uniqueItems": true})"), "--strict-schema"));
+}
+
+// Read as it is written, such a pattern is at up to 100 places of its count at once.
+TEST_CASE("a count that may begin anywhere in a string is at one place at a time") {
+  const auto masks = make_masks(rules_of(R"({"type": "string", "pattern": "[a-z]{100}"})"),
+                                byte_vocabulary({"ab", "a-", "a\""}));
+  Matcher matcher(masks);
+  REQUIRE(matcher.accept("\"x-"));
+  for (int i = 0; i < 100; ++i) {
+    CHECK(!has_bit(matcher.mask(), '"'));
+    REQUIRE(matcher.accept("a"));
+  }
+  CHECK(has_bit(matcher.mask(), '"'));
+  CHECK(masks->stacks().bytes() < 500'000);
 }
 
 TEST_CASE("a request's response_format is text, any object, or a schema") {

@@ -56,6 +56,77 @@ TEST_CASE("automata of texts are combined, inverted and limited as the texts are
   CHECK(!dfa_of("(a|b)*a(a|b){3}").with_length(100'000, 200'000));  // too large
 }
 
+// Of the first `count` states, those that some text tells apart, by a table of all pairs.
+size_t different_states(const std::vector<CharDfa::State>& states, const std::string& letters) {
+  const size_t count = states.size();
+  const auto next = [&](size_t state, char letter) {  // `count`: none
+    for (const CharDfa::Arc& arc : states[state].arcs) {
+      const auto c = static_cast<char32_t>(letter);
+      if (arc.first <= c && c <= arc.last) return size_t{arc.to};
+    }
+    return count;
+  };
+  std::vector<std::vector<bool>> apart(count + 1, std::vector<bool>(count + 1));
+  const auto ends = [&](size_t state) { return state < count && states[state].ends; };
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (size_t a = 0; a <= count; ++a) {
+      for (size_t b = 0; b < a; ++b) {
+        if (apart[a][b]) continue;
+        bool found = ends(a) != ends(b);
+        for (const char letter : letters) {
+          const size_t x = a < count ? next(a, letter) : count, y = next(b, letter);
+          found |= x != y && apart[std::max(x, y)][std::min(x, y)];
+        }
+        apart[a][b] = found;
+        changed |= found;
+      }
+    }
+  }
+  size_t different = 0;
+  for (size_t a = 0; a < count; ++a) {
+    const auto row = apart[a].begin();
+    different += std::all_of(row, row + static_cast<ptrdiff_t>(a), [](bool x) { return x; });
+  }
+  return different;
+}
+
+TEST_CASE("an automaton made of any states keeps its texts and has no two states that are alike") {
+  const std::string letters = "abc";
+  for (uint64_t seed = 0; seed < 300; ++seed) {
+    CAPTURE(seed);
+    Random random(seed);
+    std::vector<CharDfa::State> states(1 + below(random, 14));
+    for (CharDfa::State& state : states) {
+      state.ends = below(random, 4) == 0;
+      for (const char letter : letters) {
+        const auto c = static_cast<char32_t>(letter);
+        const auto to = static_cast<uint32_t>(below(random, states.size()));
+        if (below(random, 4) > 0) state.arcs.push_back({c, c, to});
+      }
+    }
+    const CharDfa dfa = CharDfa::of_states(states).value();
+    REQUIRE(different_states(dfa.states(), letters) == dfa.states().size());
+    for (int i = 0; i < 200; ++i) {
+      std::string text;
+      for (size_t n = below(random, 12); n > 0; --n) text += letters[below(random, letters.size())];
+      size_t at = 0;
+      for (const char letter : text) {
+        size_t to = states.size();
+        for (const CharDfa::Arc& arc :
+             at < states.size() ? states[at].arcs : std::vector<CharDfa::Arc>()) {
+          if (arc.first == static_cast<char32_t>(letter)) to = arc.to;
+        }
+        at = to;
+      }
+      REQUIRE(dfa.matches(text) == (at < states.size() && states[at].ends));
+    }
+  }
+  // A long chain of loops, which is minimal, and so is what remains of two of them.
+  CHECK(dfa_of("(a+b+){0,99}a+").states().size() == 200);
+  CHECK(dfa_of("(a+b+){0,99}a+|(a+b+){0,40}a+").states().size() == 200);
+}
+
 TEST_CASE("a list of texts becomes an automaton that shares what they share") {
   std::vector<std::string> texts;
   texts.reserve(50'000);

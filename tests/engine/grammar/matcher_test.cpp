@@ -141,7 +141,9 @@ TEST_CASE("masks over a large trie are right where some characters lead elsewher
   for (const char* expression :
        {R"("(\S+\s+){0,9}\S+")", R"(".{0,5}")", R"(".{3,300}")", R"("[^"]*1[ab]-[^"]*")",
         R"("[ab]{2,20}( [ab]+)*")", R"("[^é"日]*(日a)?[^"]{0,3}")", R"("\p{L}*\s?\p{Lu}?-*")",
-        R"("[^"\u2003]*")", R"("[\u0400-\u04FF a]*b?1?")"}) {
+        R"("[^"\u2003]*")", R"("[\u0400-\u04FF a]*b?1?")", R"("[^"]*(ab|日|-a)[^"]*")",
+        R"("[^"]*[ab]{12}[^"]*")", R"r((?!x)"[^"]*[ab]{12}[^"]*")r", R"r((?=.{8}$)"[^"]*1[^"]*")r",
+        R"r((?=.{3,12}$)"(\S+\s+){0,3}\S+")r", R"r((?!.*日)"[^"]*(aa|é)[^"]*")r"}) {
     Matcher matcher(make_masks(regex_rules(expression, "r"), vocabulary));
     REQUIRE(matcher.accept("\""));
     for (int step = 0; step < 8; ++step) {
