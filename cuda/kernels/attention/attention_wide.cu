@@ -473,10 +473,12 @@ __global__ void __launch_bounds__(kThreads, 1) attend_wide(AttentionLaunch a, Wi
   WideBlock<T, kTiles, kServes, kStages> block(a, {tile, kv_head, first}, memory, factors);
   const WideRun run = WideRun::of(block.start(), block.last(), grid.runs, blockIdx.x);
   block.attend(run);
-  if (grid.runs == 1) {
-    block.store();
-  } else if (cluster_blocks() > 1) {
-    block.merge_cluster(WideRun::used(block.start(), block.last(), grid.runs), totals);
+  const bool cluster = cluster_blocks() > 1;
+  const int used = WideRun::used(block.start(), block.last(), grid.runs);
+  if (grid.runs == 1 || (cluster && used == 1)) {
+    if (run.begin < run.end) block.store();
+  } else if (cluster) {
+    block.merge_cluster(used, totals);
   } else if (run.begin < run.end) {
     block.store_part(grid.runs, blockIdx.x);
   }
