@@ -18,7 +18,8 @@ inline constexpr SpaceSizes kFastSpace = {4, 32, 2, 64};
 
 class SpaceGguf : RandomGguf {
  public:
-  explicit SpaceGguf(const SpaceSizes& sizes = {}, bool bf16 = false) : sizes_(sizes) {
+  explicit SpaceGguf(const SpaceSizes& sizes = {}, bool bf16 = false, bool routes = true)
+      : sizes_(sizes), routes_(routes) {
     bf16_ = bf16;
   }
 
@@ -35,10 +36,9 @@ class SpaceGguf : RandomGguf {
       ones(std::string(blk) + "attn_norm.weight", kDim);
     }
     space("blk.0.");
-    experts("blk.1.");
+    routes_ ? experts("blk.1.") : feed_forward("blk.1.");
     attention("blk.2.");
-    tensor("blk.3.ffn_up.weight", kFfnDim, kDim);
-    tensor("blk.3.ffn_down.weight", kDim, kFfnDim);
+    feed_forward("blk.3.");
     ones("output_norm.weight", kDim);
     tensor("output.weight", kVocab, kDim);
     return w_.file();
@@ -46,9 +46,10 @@ class SpaceGguf : RandomGguf {
 
  private:
   void keys() {
-    w_.text("general.architecture", "nemotron_h_moe");
+    const std::string architecture = routes_ ? "nemotron_h_moe" : "nemotron_h";
+    w_.text("general.architecture", architecture);
     const auto number = [&](const std::string& key, uint32_t value) {
-      w_.u32("nemotron_h_moe." + key, value);
+      w_.u32(architecture + "." + key, value);
     };
     number("block_count", 4);
     number("context_length", 1024);
@@ -63,12 +64,13 @@ class SpaceGguf : RandomGguf {
     number("ssm.group_count", sizes_.groups);
     number("ssm.time_step_rank", sizes_.states);
     number("ssm.inner_size", sizes_.states * sizes_.head_dim);
+    w_.f32(architecture + ".attention.layer_norm_rms_epsilon", 1e-5f);
+    if (!routes_) return;
     number("expert_count", kExperts);
     number("expert_used_count", kUsed);
     number("expert_feed_forward_length", kExpertDim);
     number("expert_shared_count", 1);
     number("expert_shared_feed_forward_length", kSharedDim);
-    w_.f32("nemotron_h_moe.attention.layer_norm_rms_epsilon", 1e-5f);
   }
 
   void space(const std::string& blk) {
@@ -104,6 +106,11 @@ class SpaceGguf : RandomGguf {
     tensor(blk + "ffn_down_shexp.weight", kDim, kSharedDim);
   }
 
+  void feed_forward(const std::string& blk) {
+    tensor(blk + "ffn_up.weight", kFfnDim, kDim);
+    tensor(blk + "ffn_down.weight", kDim, kFfnDim);
+  }
+
   void attention(const std::string& blk) {
     tensor(blk + "attn_q.weight", kHeads * kHeadDim, kDim);
     tensor(blk + "attn_k.weight", kHeadDim, kDim);
@@ -112,6 +119,7 @@ class SpaceGguf : RandomGguf {
   }
 
   SpaceSizes sizes_;
+  bool routes_;  // layer 1 has experts, else a feed-forward
 };
 
 }  // namespace skald::test

@@ -183,7 +183,7 @@ struct StateKernel {
   std::string_view name;
   KernelCode code;
   bool (*supports)(const Shape&);
-  bool decode = false;  // decode steps alone, in one launch
+  bool decode = false;  // decode steps alone; convolves itself
   bool chunks = false;  // a result depends on how a prompt is divided; long prompts alone
 
   constexpr KernelId id() const { return kernel_id(name.data()); }

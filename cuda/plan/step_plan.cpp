@@ -185,14 +185,16 @@ void StepPlanner::add(const FusedAttention& op) {
   const size_t entry =
       emit(AttentionEntry{&kernel, code, kind_.depth, several}, dependent_ && !after_append);
   if (before_.late_start) connect(EdgeKind::LateStart, *before_.late_start, first);
-  if (!after_append) {
+  // Blocks of other kernels do not fit beside those of products.
+  const bool beside = kernel.decode && kernel.least > AttentionCode::Plain;
+  if (beside && !after_append) {
     for (size_t product : before_.beside) connect(EdgeKind::Beside, product, entry);
   }
   const bool prepares = kernel.prepares && kernel.prepares(op.spec);
   if (dependent_ && !kind_.observed && prepares && next_takes_prepared(op.out)) {
     after_.prepared = entry;
   }
-  after_.attention = entry;
+  if (beside) after_.attention = entry;
 }
 
 void StepPlanner::add(const FusedExperts& op) {

@@ -263,11 +263,12 @@ std::vector<AttentionCase> attention_cases(Extent extent) {
     }
     // Normed values, values that are keys, and steps that append nothing; large heads too.
     std::vector<int> value_dims = dims;
-    value_dims.insert(value_dims.end(), {258, 384, 512});
+    value_dims.insert(value_dims.end(), {258, 384, 512, 528});
     if (extent == Extent::Small) value_dims = {64, 512};
     const std::vector<std::vector<Part>> value_steps = {
-        apart, {{0, 1}}, {{1100, 1}, {64, 1}}, together, {{511, 33}, {3, 1}}};
-    Cycle<Heads> value_heads({{4, 2}, {8, 1}, {16, 2}, {1, 1}, {10, 5}});
+        apart,      {{0, 1}},   {{1100, 1}, {64, 1}}, together, {{511, 33}, {3, 1}},
+        {{199, 1}}, {{1023, 1}}};
+    Cycle<Heads> value_heads({{4, 2}, {8, 1}, {16, 2}, {1, 1}, {10, 5}, {40, 2}});
     int first = 0;  // every other case of each dimension and step
     for (int dim : value_dims) {
       for (const std::vector<Part>& parts : value_steps) {
@@ -294,16 +295,22 @@ std::vector<AttentionCase> attention_cases(Extent extent) {
     // Latents: all heads read one head of keys, which serves as values too.
     std::vector<int> latent_dims = {48, 320, 576};
     if (extent == Extent::Small) latent_dims = {320};
-    Cycle<int> latent_heads({20, 5, 128, 1, 40});
+    Cycle<Heads> latent_heads({{20, 1}, {5, 1}, {128, 1}, {1, 1}, {40, 1}, {12, 3}});
+    Cycle<int> latent_windows({0, 0, 0, 0, 40});
+    Cycle<float> latent_caps({0, 0, 5});
     for (int dim : latent_dims) {
       for (const std::vector<Part>& parts : value_steps) {
         AttentionCase c;
         c.type = type;
-        c.spec = {latent_heads.next(), 1, dim, 1 / std::sqrt(static_cast<float>(dim))};
+        const Heads h = latent_heads.next();
+        c.spec = {h.heads, h.kv_heads, dim, 1 / std::sqrt(static_cast<float>(dim))};
+        c.spec.window = latent_windows.next();
+        c.spec.softcap = latent_caps.next();
         c.spec.keys_serve = true;
         c.rope_pairs = dim / 8;
         c.interleaved = true;
         c.parts = parts;
+        c.sinks = h.kv_heads > 1;
         cases.push_back(std::move(c));
       }
     }

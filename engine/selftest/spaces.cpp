@@ -150,6 +150,9 @@ std::vector<SpaceCase> space_cases(Extent extent) {
     add({4, 40, 2, 48}, 4, {{9, 1}, {0, 8}});
     add({2, 130, 1, 7}, 2, {{0, 9}, {4, 1}});
     add({4, 5, 2, 24}, 9, {{3, 2}, {0, 11}, {20, 1}});
+    // Groups of more numbers than space_finish keeps in registers.
+    add({2, 5000, 1, 16}, 4, {{0, 2}});
+    add({1, 2501, 1, 16}, 4, {{0, 2}});
   }
   return cases;
 }

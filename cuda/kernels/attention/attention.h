@@ -70,8 +70,9 @@ struct AttentionLaunch {
     int* tickets;           // attention_tickets() integers, zero before and after each launch
     PreparedRows prepares;  // written instead of `out`, if attention_prepares_rows()
     // launch_rope_append() goes before, and a row may see other rows of the step. A launch of
-    // attention_decode is then not dependent. For attention_wide, after which launch it comes
-    // always: false says that each row is the last of its sequence.
+    // attention_decode is then not dependent. attention_wide always comes after
+    // launch_rope_append(); there, false promises that each row is the last of its sequence, so
+    // that older tokens may be fetched before the wait.
     bool after_append = false;
   } decode;
 
@@ -87,8 +88,12 @@ inline constexpr int kMaxMmaHeadDim = 256;  // of kernels that multiply on tenso
 inline bool mma_takes(const AttentionSpec& s) {
   return s.head_dim <= kMaxMmaHeadDim && !s.keys_serve;
 }
-// Heads of attention_wide: more than 256 dimensions, or keys that serve as values.
-inline bool wide_takes(const AttentionSpec& s) { return !mma_takes(s) && s.head_dim % 16 == 0; }
+// Heads of attention_wide: more than 256 dimensions, or keys that serve as values. Keys and values
+// of more dimensions would not fit in the shared memory of every GPU.
+inline constexpr int kMostWideValues = 512;
+inline bool wide_takes(const AttentionSpec& s) {
+  return !mma_takes(s) && s.head_dim % 16 == 0 && (s.keys_serve || s.head_dim <= kMostWideValues);
+}
 // Query heads that read one KV head, of heads that mma_takes().
 inline constexpr int kMaxGroup = 64;
 

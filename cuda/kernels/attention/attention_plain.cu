@@ -9,6 +9,7 @@
 // head. It reads the cache once for each query head: from the L2 cache, mostly.
 #include "cuda/kernels/attention/attention.h"
 #include "cuda/kernels/attention/kv_page.cuh"
+#include "cuda/kernels/device/all_shared.cuh"
 #include "cuda/kernels/device/launch.cuh"
 #include "cuda/kernels/device/math.cuh"
 
@@ -332,6 +333,7 @@ void launch_rope_append(const AttentionLaunch& a, Stream stream) {
       const bool by_four = a.rope_pairs % 4 == 0 && a.spec.head_dim % 4 == 0;
       return by_four ? rope_append<T, 4> : rope_append<T, 1>;
     };
+    ask_for_all_shared(kernel());
     launch_kernel(kernel(), grid, stream, a);
   });
 }

@@ -1,5 +1,5 @@
 // How attention divides a step's work among blocks. Kernels use it, and plans on the host.
-// attention_decode.cu and attention_prefill.cu say what a block does.
+// attention_decode.cu, attention_prefill.cu and attention_wide.cu say what a block does.
 #pragma once
 
 #include <algorithm>
@@ -96,16 +96,17 @@ struct WideSplit {
   int runs, cluster;  // cluster: 1, or all runs
 };
 
-// As many runs as give each multiprocessor a block, each long enough that merging costs less than
-// the run.
+// As many runs as give each multiprocessor a block; of deep contexts, as many as give it two, so
+// that a long sequence among short ones delays the step less. Runs have at least kShortestRun
+// tokens when the sequence is as deep as `depth`; shorter sequences have shorter runs.
 inline WideSplit wide_split(int rows, const AttentionSpec& s, int depth, int multiprocessors,
                             bool clusters) {
   constexpr int kShortestRun = 128, kMostQueries = 32;  // tokens; queries of a block
   const int group = s.heads / s.kv_heads;
   const int blocks = rows * s.kv_heads * ((group + kMostQueries - 1) / kMostQueries);
   const int context = s.window > 0 ? std::min(depth, s.window + kWideKeys) : depth;
-  // A long sequence among short ones must not delay the step.
-  const int wanted = std::max(multiprocessors / blocks, std::min(context / 8192, 16));
+  const int wanted =
+      std::max(multiprocessors / blocks, std::min(context / 8192, 2 * multiprocessors / blocks));
   const int useful = (context + kShortestRun - 1) / kShortestRun;
   const int runs = std::clamp(std::min(wanted, useful), 1, kMostWideRuns);
   if (!clusters || runs > kMaxCluster) return {runs, 1};

@@ -5,13 +5,16 @@
 // Floor: in decode the keys and values read once; for prompts 4 * head_dim operations for each
 // query head, row and visible key.
 //
-// Split: a block takes up to 16 or 32 queries of a tile of rows, numbered row-major (row, head), of
-// one KV head. Tiles of 32 keys come to shared memory by cp.async, several ahead. In decode a tile
-// is one row, and its keys are divided into runs, each with a block of its own. Up to 8 runs are a
-// cluster, whose blocks merge their results; more are merged by merge_wide, in their order. Three
-// steps for each tile of keys: the warps share the scores' columns and sums, the threads of a query
-// compute its weights, the warps share the output's columns. A tile of keys begins at a multiple of
-// 32, so that a row's result does not depend on the rows that share its tile.
+// Split: a block has one KV head and up to 16 or 32 queries: query i is head i % group of row
+// i / group of a tile of rows. Tiles of 32 tokens come to shared memory by cp.async, several ahead.
+// In decode a tile is one row, and its tokens are divided into runs, each with a block of its own.
+// Up to 8 runs are a cluster, whose blocks merge their results; more are merged by merge_wide, in
+// their order. How many runs a row has depends on the number of rows and on the class of its depth.
+//
+// For each tile of tokens: (1) scores; a warp has 16 queries, 16 tokens and a part of the
+// dimensions. (2) Weights; 8 or 16 threads of a query add up the parts. (3) Sums of values; a warp
+// has every eighth group of 16 columns. Tiles begin at multiples of 32, so that a row of a prompt
+// has the same bits whatever rows share its tile.
 #include "cuda/kernels/attention/attention.h"
 #include "cuda/kernels/attention/attention_split.h"
 #include "cuda/kernels/attention/kv_page.cuh"
@@ -36,7 +39,7 @@ constexpr int kScoreCols = kKeys + 4, kWeightCols = kKeys + kPad;
 
 // What a launch fixes.
 struct WideGrid {
-  int runs;          // of each row, in decode; 1: no merge
+  int runs;          // of each row, in decode; 1: the block stores the result
   int query_blocks;  // of a tile and KV head
 };
 
@@ -219,8 +222,8 @@ class WideBlock {
 
   // Divides by the sum of weights, the sink's included.
   __device__ void store() {
-    const float total = total_ + (own_position_ < 0 ? 1 : sink_weight(a_, head_of(own_), maximum_));
-    leave(total > 0 ? 1 / total : 0);
+    // A query beyond the tile's has no weights.
+    leave(1 / (total_ + (own_position_ < 0 ? 1 : sink_weight(a_, head_of(own_), maximum_))));
     each([&](int query, int column, float x, float y) {
       T* out = static_cast<T*>(a_.out) +
                (int64_t{row_of(query)} * a_.spec.heads + head_of(query)) * dim_ + column;
@@ -466,12 +469,13 @@ __global__ void __launch_bounds__(kThreads, 1) attend_wide(AttentionLaunch a, Wi
   let_next_kernel_start();
   const bool decode = a.decode.depth > 0;
   const AttentionTile tile =
-      decode ? AttentionTile{static_cast<int32_t>(blockIdx.z), 1} : a.prefill.tiles[blockIdx.z];
+      decode ? AttentionTile{static_cast<int32_t>(blockIdx.z), 1} : a.prefill.tiles[blockIdx.x];
+  const int run_index = decode ? static_cast<int>(blockIdx.x) : 0;
   const int kv_head = blockIdx.y / grid.query_blocks;
   const int first = blockIdx.y % grid.query_blocks * WideSizes<kTiles>::kQueries;
   if (first >= tile.rows * (a.spec.heads / a.spec.kv_heads)) return;
   WideBlock<T, kTiles, kServes, kStages> block(a, {tile, kv_head, first}, memory, factors);
-  const WideRun run = WideRun::of(block.start(), block.last(), grid.runs, blockIdx.x);
+  const WideRun run = WideRun::of(block.start(), block.last(), grid.runs, run_index);
   block.attend(run);
   const bool cluster = cluster_blocks() > 1;
   const int used = WideRun::used(block.start(), block.last(), grid.runs);
@@ -480,7 +484,7 @@ __global__ void __launch_bounds__(kThreads, 1) attend_wide(AttentionLaunch a, Wi
   } else if (cluster) {
     block.merge_cluster(used, totals);
   } else if (run.begin < run.end) {
-    block.store_part(grid.runs, blockIdx.x);
+    block.store_part(grid.runs, run_index);
   }
 #endif
 }
@@ -509,9 +513,9 @@ __global__ void __launch_bounds__(kMergeThreads) merge_wide(AttentionLaunch a, i
   static_assert(kMostWideRuns <= kMergeThreads);
   let_next_kernel_start();
   wait_for_kernel_ahead();
-  const int row = blockIdx.y / a.spec.heads, head = blockIdx.y % a.spec.heads;
+  const int row = blockIdx.x / a.spec.heads, head = blockIdx.x % a.spec.heads;
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  const int64_t row_head = blockIdx.y;
+  const int64_t row_head = blockIdx.x;
   const int position = a.step.positions[row];
   const int used = WideRun::used(window_start(a.spec, position), position, runs);
   const bool own = static_cast<int>(threadIdx.x) < used;
@@ -523,7 +527,7 @@ __global__ void __launch_bounds__(kMergeThreads) merge_wide(AttentionLaunch a, i
   const float total =
       merged(run_total.y * factor, totals_s, [](float x, float y) { return x + y; }) +
       sink_weight(a, head, maximum);
-  const int column = static_cast<int>(blockIdx.x) * kMergeColumns + lane * 4;
+  const int column = static_cast<int>(blockIdx.y) * kMergeColumns + lane * 4;
   const bool inside = column < a.spec.head_dim;
   float4 sum = {0, 0, 0, 0};
 #pragma unroll 4
@@ -557,6 +561,23 @@ int shared_limit() {
   return bytes;
 }
 
+// False where multiprocessors that are near one another are too few, as under MPS.
+template <class Kernel>
+bool has_room_for_cluster(Kernel kernel, size_t bytes, int cluster) {
+  cudaLaunchConfig_t config = {};
+  config.gridDim = dim3(static_cast<unsigned>(cluster));
+  config.blockDim = dim3(kThreads);
+  config.dynamicSmemBytes = bytes;
+  cudaLaunchAttribute attribute = {};
+  attribute.id = cudaLaunchAttributeClusterDimension;
+  attribute.val.clusterDim = {static_cast<unsigned>(cluster), 1, 1};
+  config.attrs = &attribute;
+  config.numAttrs = 1;
+  int clusters = 0;
+  SKALD_CUDA(cudaOccupancyMaxActiveClusters(&clusters, kernel, &config));
+  return clusters > 0;
+}
+
 template <class T, int kTiles, bool kServes, int kStages>
 void launch_wide(const AttentionLaunch& a, Stream stream) {
   const AttentionSpec& s = a.spec;
@@ -565,21 +586,22 @@ void launch_wide(const AttentionLaunch& a, Stream stream) {
   const int rows = decode ? 1 : kWideRows;
   const int blocks = (rows * (s.heads / s.kv_heads) + kQueries - 1) / kQueries;
   const bool clusters = a.code == AttentionCode::Wgmma;
-  const WideSplit split =
+  WideSplit split =
       decode ? wide_split(a.rows, s, a.decode.depth, a.multiprocessors, clusters) : WideSplit{1, 1};
-  const WideGrid grid = {split.runs, blocks};
-  const int64_t bytes = WideSizes<kTiles>::bytes(s.head_dim, kServes, kStages);
+  const auto bytes = static_cast<size_t>(WideSizes<kTiles>::bytes(s.head_dim, kServes, kStages));
   const auto kernel = attend_wide<T, kTiles, kServes, kStages>;
   SKALD_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                   static_cast<int>(bytes)));
   ask_for_all_shared(kernel);
-  const dim3 size(static_cast<unsigned>(split.runs), static_cast<unsigned>(s.kv_heads * blocks),
-                  static_cast<unsigned>(decode ? a.rows : a.prefill.count));
-  launch_kernel(kernel, {size, kThreads, static_cast<size_t>(bytes), a.dependent, split.cluster},
-                stream, a, grid);
+  if (split.cluster > 1 && !has_room_for_cluster(kernel, bytes, split.cluster)) split.cluster = 1;
+  const auto first = static_cast<unsigned>(decode ? split.runs : a.prefill.count);
+  const dim3 size(first, static_cast<unsigned>(s.kv_heads * blocks),
+                  static_cast<unsigned>(decode ? a.rows : 1));
+  launch_kernel(kernel, {size, kThreads, bytes, a.dependent, split.cluster}, stream, a,
+                WideGrid{split.runs, blocks});
   if (split.runs == split.cluster) return;
-  const dim3 merges(static_cast<unsigned>((s.head_dim + kMergeColumns - 1) / kMergeColumns),
-                    static_cast<unsigned>(a.rows * s.heads));
+  const dim3 merges(static_cast<unsigned>(a.rows * s.heads),
+                    static_cast<unsigned>((s.head_dim + kMergeColumns - 1) / kMergeColumns));
   ask_for_all_shared(merge_wide<T>);
   launch_kernel(merge_wide<T>, {merges, kMergeThreads, 0, a.dependent}, stream, a, split.runs);
 }

@@ -10,10 +10,10 @@ namespace skald::cuda {
 
 inline constexpr int kConvTaps = 4;  // of the fast kernels
 
-// Where a column lies. Position p of the ring is its row p % kConvTaps.
+// Where a window's columns lie. Position p of the ring is its row p % kConvTaps.
 template <class T>
-struct ConvColumn {
-  const T* in;  // in row 0 of the step
+struct ConvColumns {
+  const T* in;  // the first one in row 0 of the step
   int64_t row_numbers;
   const float* ring;
   int64_t ring_cols;
@@ -34,7 +34,7 @@ class ConvWindow {
 
   // Loads the inputs before `row`, which has this position. The sequence's rows in this step begin
   // at `first`; older inputs are in the ring.
-  __device__ void start(const ConvColumn<T>& from, int row, int first, int position) {
+  __device__ void start(const ConvColumns<T>& from, int row, int first, int position) {
     for (int t = 0; t < kConvTaps - 1; ++t) {
       const int back = kConvTaps - 1 - t;
       for (int c = 0; c < kCols; ++c) {

@@ -1,8 +1,8 @@
 // The factors of a chunk, for both kernels of chunks. delta_chunks.cu has the equations.
 #pragma once
 
+#include "cuda/kernels/states/bf16_pairs.cuh"
 #include "cuda/kernels/states/delta_state.cuh"
-#include "cuda/kernels/states/split.cuh"
 
 namespace skald::cuda {
 

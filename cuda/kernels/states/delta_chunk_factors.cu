@@ -106,11 +106,11 @@ __device__ void solve(const Dots& dots, FactorRows& m, ChunkFactors& to, int lan
   }
   __syncwarp();
   const auto store = [&](const float(&from)[kRows][kStride], uint4(&matrix)[2][32]) {
-    Split parts[4];
+    Bf16Pairs parts[4];
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       const float2 two = *reinterpret_cast<const float2*>(&from[g + i / 2 * 8][i % 2 * 8 + 2 * c]);
-      parts[i] = split(two.x, two.y);
+      parts[i] = bf16_pairs(two.x, two.y);
     }
     matrix[0][lane] = make_uint4(parts[0].high, parts[1].high, parts[2].high, parts[3].high);
     matrix[1][lane] = make_uint4(parts[0].low, parts[1].low, parts[2].low, parts[3].low);

@@ -39,7 +39,7 @@ struct SplitMatrix {
 #pragma unroll
     for (int r = 0; r < 4; ++r) {
       const float(&from)[4] = r < 2 ? first : second;
-      const Split parts = split(from[r % 2 * 2], from[r % 2 * 2 + 1]);
+      const Bf16Pairs parts = bf16_pairs(from[r % 2 * 2], from[r % 2 * 2 + 1]);
       high[r] = parts.high;
       low[r] = parts.low;
     }

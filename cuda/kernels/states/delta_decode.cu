@@ -2,6 +2,7 @@
 // the head's columns. Convolution, update, norm and gate in one launch. Everything that does not
 // depend on the row is read before the block waits for the product: the matrix S, which is most of
 // the bytes, the ring, and the weights.
+#include "cuda/kernels/device/all_shared.cuh"
 #include "cuda/kernels/device/launch.cuh"
 #include "cuda/kernels/states/delta_state.cuh"
 
@@ -110,15 +111,19 @@ template <class T>
 void launch_keys(const DeltaLaunch& a, Stream stream) {
   const DeltaSpec& s = a.shape.spec;
   const Grid grid = {dim3(s.value_heads, a.rows), kDeltaParts * s.value_dim, 0, a.dependent};
+  const auto launch = [&](auto* kernel) {
+    ask_for_all_shared(kernel);
+    launch_kernel(kernel, grid, stream, a);
+  };
   switch (s.key_dim) {
     case 16:
-      return launch_kernel(delta_decode<T, 16>, grid, stream, a);
+      return launch(delta_decode<T, 16>);
     case 32:
-      return launch_kernel(delta_decode<T, 32>, grid, stream, a);
+      return launch(delta_decode<T, 32>);
     case 64:
-      return launch_kernel(delta_decode<T, 64>, grid, stream, a);
+      return launch(delta_decode<T, 64>);
     default:
-      return launch_kernel(delta_decode<T, 128>, grid, stream, a);
+      return launch(delta_decode<T, 128>);
   }
 }
 

@@ -1,7 +1,7 @@
 // State spaces (Mamba-2; engine/program/program.h, StateSpace) with the convolution before them and
-// the gate and the norm of each group behind them. space_decode takes one row of each sequence. For
-// other steps there are three launches: space_conv, the kernel of the table, space_finish. The
-// plain kernels take any sizes.
+// the gate and the norm of each group behind them. One row of each sequence: space_decode, then
+// space_finish. Other steps: space_conv, the kernel of the table, space_finish. The plain kernels
+// take any sizes.
 //
 // The state of a layer, for one sequence, is float32: the ring of the convolution's last inputs, as
 // in states.h, then a matrix S [head_dim, state_dim] for each head.
@@ -46,7 +46,7 @@ struct SpaceShape {
 struct SpaceLaunch {
   SpaceShape shape;
   const void* in;                   // [rows, row_numbers]
-  void* convolved;                  // [rows, conv_cols()]; scratch of prompts
+  void* convolved;                  // [rows, conv_cols()]; scratch of all but space_decode
   void* out;                        // [rows, values()]
   const float* conv;                // [conv_cols(), taps]
   const float* conv_bias;           // [conv_cols()] or nullptr

@@ -1,10 +1,10 @@
 // Rows of prompts in chunks of 32, on tensor cores.
 //
-// Let S be a head's matrix before a chunk; x, k and q the chunk's values, keys and queries; h the
-// rows' steps, and A_t the sum of rate * h from row 0 to row t. Then
+// Let S be a head's matrix before a chunk; x, k and q the chunk's values, keys and queries; d the
+// rows' steps, and A_t the sum of rate * d from row 0 to row t. Then
 //   out_t        = exp(A_t) S q_t + sum over s <= t of W_ts x_s + skip x_t
-//   W_ts         = exp(A_t - A_s) h_s (q_t·k_s)
-//   S afterwards = exp(A_31) S + sum over s of exp(A_31 - A_s) h_s x_s ⊗ k_s
+//   W_ts         = exp(A_t - A_s) d_s (q_t·k_s)
+//   S afterwards = exp(A_31) S + sum over s of exp(A_31 - A_s) d_s x_s ⊗ k_s
 // A warp keeps 16 rows of S as the float sums of products. Rounded to bf16, they are the right
 // factor of the product with the queries, and W is the left factor of the product with the values:
 // neither needs an exchange between lanes. Each warp computes W for itself. Values, keys, queries
@@ -14,8 +14,8 @@
 // about 6 cycles: 40 us for 2048 rows, if a head's warps are alone on their multiprocessor.
 #include "cuda/kernels/device/launch.cuh"
 #include "cuda/kernels/device/mma.cuh"
+#include "cuda/kernels/states/bf16_pairs.cuh"
 #include "cuda/kernels/states/space_state.cuh"
-#include "cuda/kernels/states/split.cuh"
 
 namespace skald::cuda {
 namespace {
@@ -87,7 +87,7 @@ class ChunkReader {
   int value_pieces_;
 };
 
-// What a lane knows of its row of the chunk: h, and A in units of ln 2.
+// What a lane knows of its row of the chunk: d, and A in units of ln 2.
 struct RowFactors {
   float step, total;
 
@@ -233,8 +233,8 @@ class StateRows {
       }
 #pragma unroll
       for (int j = 0; j < 2; ++j) {
-        const Split first = split(state_[2 * i][2 * j], state_[2 * i][2 * j + 1]);
-        const Split second = split(state_[2 * i + 1][2 * j], state_[2 * i + 1][2 * j + 1]);
+        const Bf16Pairs first = bf16_pairs(state_[2 * i][2 * j], state_[2 * i][2 * j + 1]);
+        const Bf16Pairs second = bf16_pairs(state_[2 * i + 1][2 * j], state_[2 * i + 1][2 * j + 1]);
 #pragma unroll
         for (int m = 0; m < 2; ++m) {
           mma(Bf16(), sums[m][j], q[m], first.high, second.high);
@@ -254,7 +254,7 @@ class StateRows {
     }
   }
 
-  // S += sum of exp(A_31 - A_s) h_s x_s ⊗ k_s
+  // S += sum of exp(A_31 - A_s) d_s x_s ⊗ k_s
   __device__ void learn(const Stage<kState>& stage, RowFactors f, int lane,
                         const uint32_t (&values)[2][4]) {
     const float own = exp2_fast(f.total_of(kRows - 1) - f.total) * f.step;
@@ -268,8 +268,8 @@ class StateRows {
         // Values come as [rows 0 to 7, 8 to 15] of one eight of columns, then of the next.
         const int s = 16 * q + r % 2 * 8 + lane % 4 * 2, place = r % 2 * 2 + r / 2;
         const float first = __shfl_sync(~0u, own, s), second = __shfl_sync(~0u, own, s + 1);
-        const Split two = split(first * __uint_as_float(values[q][r] << 16),
-                                second * __uint_as_float(values[q][r] & 0xffff0000u));
+        const Bf16Pairs two = bf16_pairs(first * __uint_as_float(values[q][r] << 16),
+                                         second * __uint_as_float(values[q][r] & 0xffff0000u));
         high[place] = two.high;
         low[place] = two.low;
       }

@@ -1,5 +1,8 @@
 // The convolution of prompts' rows, and what follows the update. A warp of space_conv has 128
 // columns of some adjacent rows.
+//
+// Floor: the rows read and written once; space_finish reads two numbers for each that it writes.
+#include "cuda/kernels/device/all_shared.cuh"
 #include "cuda/kernels/device/launch.cuh"
 #include "cuda/kernels/states/conv_window.cuh"
 #include "cuda/kernels/states/space_state.cuh"
@@ -114,7 +117,9 @@ void launch_space_finish(const SpaceLaunch& a, Stream stream) {
                     s.columns.gate % kMost == 0;
   dispatch(s.type, [&](auto type) {
     using T = decltype(type);
-    launch_kernel(many ? space_finish<T, kMost> : space_finish<T, 1>, grid, stream, a);
+    const auto kernel = many ? space_finish<T, kMost> : space_finish<T, 1>;
+    ask_for_all_shared(kernel);
+    launch_kernel(kernel, grid, stream, a);
   });
 }
 

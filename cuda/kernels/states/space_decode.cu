@@ -1,6 +1,9 @@
 // One row of each sequence: a block has kSpaceSlice rows of one head's matrix. Convolution and
 // update in one launch. Everything that does not depend on the row is read before the block waits
 // for the product: the matrix, which is most of the bytes, the ring, and the weights.
+//
+// Floor: S read and written once, 8 * heads * head_dim * state_dim bytes a row.
+#include "cuda/kernels/device/all_shared.cuh"
 #include "cuda/kernels/device/launch.cuh"
 #include "cuda/kernels/states/conv_window.cuh"
 #include "cuda/kernels/states/space_state.cuh"
@@ -81,9 +84,13 @@ void launch_states(const SpaceLaunch& a, Stream stream) {
   const SpaceSpec& s = a.shape.spec;
   const Grid grid = {dim3(s.heads * (s.head_dim / kSpaceSlice), a.rows), kSpaceThreads, 0,
                      a.dependent};
-  if (s.state_dim == 64) return launch_kernel(space_decode<T, 64>, grid, stream, a);
-  if (s.state_dim == 128) return launch_kernel(space_decode<T, 128>, grid, stream, a);
-  launch_kernel(space_decode<T, 256>, grid, stream, a);
+  const auto launch = [&](auto* kernel) {
+    ask_for_all_shared(kernel);
+    launch_kernel(kernel, grid, stream, a);
+  };
+  if (s.state_dim == 64) return launch(space_decode<T, 64>);
+  if (s.state_dim == 128) return launch(space_decode<T, 128>);
+  launch(space_decode<T, 256>);
 }
 
 }  // namespace

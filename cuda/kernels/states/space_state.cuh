@@ -38,7 +38,8 @@ inline constexpr int kSpaceOwn = 2;  // rows of S that a thread has a part of
 // Rows of S of a block.
 inline constexpr int kSpaceSlice = kSpaceThreads / kSpaceLanes * kSpaceOwn;
 
-// A thread's numbers of S: 32 n + 4 lane + e of rows `own()` of the block's slice.
+// A thread's numbers of S, of rows `own()` of the block's slice: lane l of a row's eight lanes has
+// columns 32 n + 4 l to 32 n + 4 l + 3, for each n.
 template <int kState>
 class SpaceRows {
  public:

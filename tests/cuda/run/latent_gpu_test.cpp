@@ -77,7 +77,7 @@ std::vector<float> latent_logits(Executor& executor) {
 TEST_CASE("attention to latents of 576 dimensions on the GPU is the CPU's") {
   const DType type = GENERATE(DType::F32, DType::F16, DType::BF16);
   const bool grows = GENERATE(false, true);
-  const int limit = GENERATE(0, 75);
+  const int limit = GENERATE(0, 80, 75);
   CAPTURE(name(type), grows, limit);
   const Model model = latent_model(type, grows);
   RunOptions options;

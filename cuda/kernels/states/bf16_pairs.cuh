@@ -8,10 +8,10 @@
 namespace skald::cuda {
 
 // Two floats as two pairs of bf16 numbers whose sums they are, up to 2^-17.
-struct Split {
+struct Bf16Pairs {
   uint32_t high, low;
 };
-__device__ inline Split split(float x, float y) {
+__device__ inline Bf16Pairs bf16_pairs(float x, float y) {
   const uint32_t high = pack(Bf16(), x, y);
   return {high,
           pack(Bf16(), x - __uint_as_float(high << 16), y - __uint_as_float(high & 0xffff0000u))};
