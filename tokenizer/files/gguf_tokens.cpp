@@ -98,7 +98,7 @@ class CuttingPatterns {
     const auto digit = [](std::string_view character) {
       constexpr std::string_view kDigits[] = {"\u00b2", "\u00b3", "\u00b9",
                                               "\u00bc", "\u00bd", "\u00be"};
-      return is_digit(character.front()) ||
+      return (!character.empty() && is_digit(character.front())) ||
              std::find(std::begin(kDigits), std::end(kDigits), character) != std::end(kDigits);
     };
     return std::none_of(v_.merges.begin(), v_.merges.end(), [&](const BpeVocabulary::Merge& m) {
