@@ -2,6 +2,10 @@
 
 #include <algorithm>
 
+#include "engine/base/error.h"
+#include "tokenizer/bpe/byte_alphabet.h"
+#include "tokenizer/text/utf8.h"
+
 namespace skald {
 namespace {
 
@@ -62,6 +66,7 @@ void join(SplitBehavior behavior, const std::vector<Piece>& pieces, std::vector<
 struct Cut {
   PreTokenizer::Parts& parts;
   PreTokenizer::Place place;
+  bool in_alphabet = false;
 
   void operator()(const PreTokenizer::Split& rule) {
     std::vector<Span> out, matches;
@@ -100,6 +105,19 @@ struct Cut {
     });
   }
 
+  void operator()(const PreTokenizer::ByteAlphabet&) {
+    rewrite([](std::string_view part, std::string& out, bool) {
+      for (const char c : part) utf8_append(byte_character(static_cast<uint8_t>(c)), out);
+    });
+    in_alphabet = true;
+  }
+
+  void leave_alphabet() {
+    rewrite([](std::string_view part, std::string& out, bool) {
+      check(append_bytes_of(part, out), "steps after ByteAlphabet write its characters alone");
+    });
+  }
+
   template <class Write>
   void rewrite(const Write& write) {
     std::string out;
@@ -121,7 +139,9 @@ std::unique_ptr<PreTokenizer::Parts> PreTokenizer::cut(std::string_view text, Pl
   auto parts = std::make_unique<Parts>();
   parts->text = text;
   if (!text.empty()) parts->spans.push_back({0, static_cast<uint32_t>(text.size())});
-  for (const Step& step : steps_) std::visit(Cut{*parts, place}, step);
+  Cut cut{*parts, place};
+  for (const Step& step : steps_) std::visit(cut, step);
+  if (cut.in_alphabet) cut.leave_alphabet();
   return parts;
 }
 

@@ -31,11 +31,15 @@ class PreTokenizer {
     std::string symbol = "\xE2\x96\x81";
     Prefix prefix = Prefix::Always;
   };
-  using Step = std::variant<Split, PrefixSpace, Metaspace>;
+  // Writes each byte of the parts as its character of the byte alphabet, for the steps after this
+  // one. What they cut may begin or end inside a character of the text.
+  struct ByteAlphabet {};
+  using Step = std::variant<Split, PrefixSpace, Metaspace, ByteAlphabet>;
 
   void add(Step step) { steps_.push_back(std::move(step)); }
 
-  // A text and its parts in order. The parts need not cover the text.
+  // A text and its parts in order. The parts need not cover the text. After ByteAlphabet they are
+  // bytes again, not its characters.
   struct Parts {
     std::string_view text;
     std::vector<Span> spans;
@@ -55,6 +59,11 @@ class PreTokenizer {
 // Patterns that several models share, and that a GGUF only names.
 inline constexpr std::string_view kGpt2Pattern =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
+
+// Runs of punctuation and of ASCII's symbols, and digits in threes, counted from the number's
+// start.
+inline constexpr std::string_view kMarksPattern = R"([\p{P}$+<=>^~|`]+)";
+inline constexpr std::string_view kThreeAsciiDigitsPattern = "[0-9][0-9][0-9]";
 
 // Looks up a GGUF's tokenizer.ggml.pre; nullptr: the name is unknown.
 struct NamedPreTokenizer {

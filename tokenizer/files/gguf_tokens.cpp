@@ -7,6 +7,8 @@
 #include "engine/base/printable.h"
 #include "tokenizer/bpe/pre_tokenizer.h"
 #include "tokenizer/files/tokenizer_json.h"
+#include "tokenizer/text/ascii.h"
+#include "tokenizer/text/utf8.h"
 
 namespace skald {
 namespace {
@@ -38,31 +40,82 @@ std::vector<std::string> merges_of(const BpeVocabulary& v) {
   return merges;
 }
 
-// The patterns of the pre-tokenizer in order; nullopt if it does not consist of patterns alone.
-std::optional<std::vector<std::string>> cutting_patterns(const JsonPlace& json) {
-  const std::string_view type = json["type"].text();
-  if (type == "Sequence") {
-    std::vector<std::string> all;
-    for (const JsonPlace& step : json["pretokenizers"].elements()) {
-      const auto found = cutting_patterns(step);
-      if (!found) return std::nullopt;
-      all.insert(all.end(), found->begin(), found->end());
+// The patterns of the pre-tokenizer in order, as a GGUF's reader applies them to a text.
+class CuttingPatterns {
+ public:
+  explicit CuttingPatterns(const BpeVocabulary& v) : v_(v) {}
+
+  // nullopt: the pre-tokenizer does not consist of such patterns alone.
+  std::optional<std::vector<std::string>> of(const JsonPlace& json) {
+    if (!read(json)) return std::nullopt;
+    return std::move(patterns_);
+  }
+
+ private:
+  bool read(const JsonPlace& json) {
+    const std::string_view type = json["type"].text();
+    if (type == "Sequence") {
+      const auto steps = json["pretokenizers"].elements();
+      return std::all_of(steps.begin(), steps.end(), [&](const auto& s) { return read(s); });
     }
-    return all;
+    if (bytes_) return read_after_bytes(json, type);
+    if (type == "ByteLevel") {
+      bytes_ = true;
+      if (json.boolean_or("use_regex", true)) patterns_.emplace_back(kGpt2Pattern);
+      return !json.boolean_or("add_prefix_space", true);
+    }
+    if (type == "Digits") {
+      patterns_.emplace_back(json.boolean_or("individual_digits", false) ? R"(\p{N})"
+                                                                         : R"(\p{N}+)");
+      return true;
+    }
+    // GGUF's pattern also contains what has become punctuation since Unicode 8.
+    if (type == "Punctuation" && json.text_or("behavior", "Isolated") == "Contiguous") {
+      patterns_.emplace_back(kMarksPattern);
+      return true;
+    }
+    return read_split(json, type);
   }
-  if (type == "ByteLevel") {
-    if (json.boolean_or("add_prefix_space", true)) return std::nullopt;
-    if (!json.boolean_or("use_regex", true)) return std::vector<std::string>{};
-    return std::vector<std::string>{std::string(kGpt2Pattern)};
+
+  // Of the patterns that see bytes, those for ASCII alone are the same for a text.
+  bool read_after_bytes(const JsonPlace& json, std::string_view type) {
+    if (type == "Digits" && !json.boolean_or("individual_digits", false)) {
+      return merges_keep_digits_apart();
+    }
+    return read_split(json, type) && patterns_.back() == kThreeAsciiDigitsPattern;
   }
-  if (type == "Digits" && json.boolean_or("individual_digits", false)) {
-    return std::vector<std::string>{R"(\p{N})"};
+
+  bool read_split(const JsonPlace& json, std::string_view type) {
+    const bool split = type == "Split" && json["behavior"].text() == "Isolated" &&
+                       !json.boolean_or("invert", false) && json["pattern"].has("Regex");
+    if (split) patterns_.push_back(json["pattern"]["Regex"].text());
+    return split;
   }
-  const bool split = type == "Split" && json["behavior"].text() == "Isolated" &&
-                     !json.boolean_or("invert", false) && json["pattern"].has("Regex");
-  if (!split) return std::nullopt;
-  return std::vector<std::string>{json["pattern"]["Regex"].text()};
-}
+
+  // True: no merge joins a digit of the byte alphabet and another character, so cutting between
+  // them changes no ids.
+  bool merges_keep_digits_apart() const {
+    const auto digit = [](std::string_view character) {
+      constexpr std::string_view kDigits[] = {"\u00b2", "\u00b3", "\u00b9",
+                                              "\u00bc", "\u00bd", "\u00be"};
+      return (!character.empty() && is_digit(character.front())) ||
+             std::find(std::begin(kDigits), std::end(kDigits), character) != std::end(kDigits);
+    };
+    return std::none_of(v_.merges.begin(), v_.merges.end(), [&](const BpeVocabulary::Merge& m) {
+      size_t last = m.left.size();
+      while (last > 0 && (static_cast<uint8_t>(m.left[--last]) & 0xC0) == 0x80) {
+      }
+      const std::string_view right = m.right;
+      return !m.left.empty() && !right.empty() &&
+             digit(std::string_view(m.left).substr(last)) !=
+                 digit(right.substr(0, utf8_length(right)));
+    });
+  }
+
+  const BpeVocabulary& v_;
+  std::vector<std::string> patterns_;
+  bool bytes_ = false;  // ByteLevel was read
+};
 
 // Scores that make SentencePiece merge in the order of the merge list.
 std::vector<float> scores_of_merges(const BpeVocabulary& v,
@@ -120,7 +173,7 @@ GgufTokens gguf_tokens(const HfTokenizerFiles& files, const Tokenizer& tokenizer
     const JsonPlace json(file.root, source);
     const JsonPlace normalizer = json["normalizer"];
     const bool nfc = !normalizer.is_null() && normalizer["type"].text() == "NFC";
-    const auto patterns = cutting_patterns(json["pre_tokenizer"]);
+    const auto patterns = CuttingPatterns(*v).of(json["pre_tokenizer"]);
     GgufTokens out = tokens_of(tokenizer, "gpt2");
     if (patterns && (nfc || normalizer.is_null())) {
       out.pre = pre_tokenizer_name(*patterns, nfc, v->ignore_merges);

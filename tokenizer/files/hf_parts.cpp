@@ -6,6 +6,19 @@
 namespace skald {
 namespace {
 
+// The reference's table of punctuation is that of Unicode 8, with ASCII's symbols. Characters that
+// became punctuation later are left out, and two that were punctuation then are put in.
+constexpr std::string_view kPunctuation =
+    R"([\p{P}$+<=>^`|~\x{166d}\x{111c9}](?<![)"
+    R"(\x{61d}\x{9fd}\x{a76}\x{c77}\x{c84}\x{1b4e}\x{1b4f}\x{1b7d}-\x{1b7f})"
+    R"(\x{2e43}-\x{2e5d}\x{10d6e}\x{10ead}\x{10f55}-\x{10f59}\x{10f86}-\x{10f89})"
+    R"(\x{113d4}-\x{113d8}\x{1144b}-\x{1144f}\x{1145a}-\x{1145d}\x{11660}-\x{1166c})"
+    R"(\x{116b9}\x{1183b}\x{11944}-\x{11946}\x{119e2}\x{11a3f}-\x{11a46})"
+    R"(\x{11a9a}-\x{11aa2}\x{11b00}-\x{11b09}\x{11be1}\x{11c41}-\x{11c45})"
+    R"(\x{11c70}\x{11c71}\x{11ef7}\x{11ef8}\x{11f43}-\x{11f4f}\x{11fff})"
+    R"(\x{12ff1}\x{12ff2}\x{16d6d}-\x{16d6f}\x{16e97}-\x{16e9a}\x{16fe2})"
+    R"(\x{1e5ff}\x{1e95e}\x{1e95f}]))";
+
 Regex read_pattern(const JsonPlace& json) {
   json.know_only({"String", "Regex"});
   if (json.has("Regex")) return Regex(json["Regex"].text(), json.where());
@@ -40,52 +53,72 @@ PreTokenizer::Metaspace read_metaspace(const JsonPlace& json) {
   return out;
 }
 
-// `byte_level` becomes true for a ByteLevel step, after which no step may follow.
-void read_pre_tokenizer_step(const JsonPlace& json, PreTokenizer& out, bool& byte_level) {
-  const std::string_view type = json["type"].text();
-  if (byte_level) {
-    fail(Exit::Model, json.where(), ": ", printable(type, 40),
-         " after ByteLevel, which skald does not support");
-  }
-  const auto split = [&](Regex pattern, SplitBehavior behavior, bool invert = false) {
-    out.add(PreTokenizer::Split{std::move(pattern), behavior, invert});
-  };
-  if (type == "Sequence") {
-    json.know_only({"type", "pretokenizers"});
-    for (const JsonPlace& step : json["pretokenizers"].elements()) {
-      read_pre_tokenizer_step(step, out, byte_level);
+// ByteLevel writes bytes as characters of the byte alphabet; steps after it see those.
+class PreTokenizerReader {
+ public:
+  explicit PreTokenizerReader(PreTokenizer& out) : out_(out) {}
+
+  bool byte_level() const { return byte_level_; }
+
+  void read(const JsonPlace& json) {
+    const std::string_view type = json["type"].text();
+    if (type == "Sequence") {
+      json.know_only({"type", "pretokenizers"});
+      for (const JsonPlace& step : json["pretokenizers"].elements()) read(step);
+    } else if (type == "ByteLevel") {
+      read_byte_level(json);
+    } else if (type == "Split") {
+      json.know_only({"type", "pattern", "behavior", "invert"});
+      split(read_pattern(json["pattern"]), read_behavior(json["behavior"]),
+            json.boolean_or("invert", false));
+    } else if (type == "Digits") {
+      json.know_only({"type", "individual_digits"});
+      const bool each = json.boolean_or("individual_digits", false);
+      split(Regex(R"(\p{N})", json.where()),
+            each ? SplitBehavior::Isolated : SplitBehavior::Contiguous);
+    } else if (type == "Punctuation") {
+      json.know_only({"type", "behavior"});
+      split(Regex(kPunctuation, json.where()),
+            json.has("behavior") ? read_behavior(json["behavior"]) : SplitBehavior::Isolated);
+    } else if (type == "Metaspace") {
+      refuse_after_bytes(json);
+      const PreTokenizer::Metaspace step = read_metaspace(json);
+      out_.add(step);
+      if (json.boolean_or("split", true)) {
+        split(Regex::literal(step.symbol, json.where()), SplitBehavior::MergedWithNext);
+      }
+    } else {
+      unknown_hf_part(json, type);
     }
-  } else if (type == "ByteLevel") {
+  }
+
+ private:
+  void read_byte_level(const JsonPlace& json) {
     json.know_only({"type", "add_prefix_space", "trim_offsets", "use_regex"});
-    if (json.boolean_or("add_prefix_space", true)) out.add(PreTokenizer::PrefixSpace{});
+    refuse_after_bytes(json);
+    if (json.boolean_or("add_prefix_space", true)) out_.add(PreTokenizer::PrefixSpace{});
     if (json.boolean_or("use_regex", true)) {
       split(Regex(kGpt2Pattern, json.where()), SplitBehavior::Isolated);
     }
-    byte_level = true;
-  } else if (type == "Split") {
-    json.know_only({"type", "pattern", "behavior", "invert"});
-    split(read_pattern(json["pattern"]), read_behavior(json["behavior"]),
-          json.boolean_or("invert", false));
-  } else if (type == "Digits") {
-    json.know_only({"type", "individual_digits"});
-    const bool each = json.boolean_or("individual_digits", false);
-    split(Regex(R"(\p{N})", json.where()),
-          each ? SplitBehavior::Isolated : SplitBehavior::Contiguous);
-  } else if (type == "Punctuation") {
-    json.know_only({"type", "behavior"});
-    const auto behavior =
-        json.has("behavior") ? read_behavior(json["behavior"]) : SplitBehavior::Isolated;
-    split(Regex(R"([\p{P}$+<=>^`|~])", json.where()), behavior);
-  } else if (type == "Metaspace") {
-    const PreTokenizer::Metaspace step = read_metaspace(json);
-    out.add(step);
-    if (json.boolean_or("split", true)) {
-      split(Regex::literal(step.symbol, json.where()), SplitBehavior::MergedWithNext);
-    }
-  } else {
-    unknown_hf_part(json, type);
+    byte_level_ = true;
   }
-}
+
+  void split(Regex pattern, SplitBehavior behavior, bool invert = false) {
+    if (byte_level_ && !in_alphabet_) out_.add(PreTokenizer::ByteAlphabet{});
+    in_alphabet_ = byte_level_;
+    out_.add(PreTokenizer::Split{std::move(pattern), behavior, invert});
+  }
+
+  void refuse_after_bytes(const JsonPlace& json) const {
+    if (!byte_level_) return;
+    fail(Exit::Model, json.where(), ": ", printable(json["type"].text(), 40),
+         " after ByteLevel, which skald does not support; expected Split, Digits or Punctuation");
+  }
+
+  PreTokenizer& out_;
+  bool byte_level_ = false;   // ByteLevel was read
+  bool in_alphabet_ = false;  // and a step after it
+};
 
 void read_strip(const JsonPlace& json, BpeDecoder& out) {
   json.know_only({"type", "content", "start", "stop"});
@@ -191,9 +224,9 @@ void read_hf_normalizer(const JsonPlace& json, Normalizer& out) {
 }
 
 bool read_hf_pre_tokenizer(const JsonPlace& json, PreTokenizer& out) {
-  bool byte_level = false;
-  if (!json.is_null()) read_pre_tokenizer_step(json, out, byte_level);
-  return byte_level;
+  PreTokenizerReader reader(out);
+  if (!json.is_null()) reader.read(json);
+  return reader.byte_level();
 }
 
 bool read_hf_decoder(const JsonPlace& json, BpeDecoder& out) {

@@ -3,6 +3,7 @@
 
 #include "tests/bpe_models.h"
 #include "tests/program_output.h"
+#include "tests/tokenizer/falcon_data.h"
 
 namespace skald::test {
 namespace {
@@ -35,6 +36,33 @@ TEST_CASE("a GGUF that names its rules gives the ids of the tokenizer.json with 
     ++checked;
   }
   CHECK(checked == 13);
+}
+
+TEST_CASE("Falcon's GGUF and Falcon's folder each give the tokens of their reference") {
+  TempFolder folder;
+  const Json json = falcon_json(kFalconMerges, falcon_steps());
+  std::string of_folder, of_gguf;
+  for (const FalconCase& one : kFalconCases) {
+    const auto line = [&](const std::string& pieces) {
+      Json ids = Json::array();
+      for (const std::string& piece : words_of(pieces)) {
+        ids.push_back(json["model"]["vocab"][piece]);
+      }
+      return Json({{"text", one.text}, {"ids", ids}}).dump() + "\n";
+    };
+    of_folder += line(one.folder);
+    of_gguf += line(one.gguf.empty() ? one.folder : one.gguf);
+  }
+  GgufBpe bpe = gguf_bpe_of(json);
+  bpe.pre = "falcon";
+  bpe.eos = 0;
+  const auto checked = [&](const std::filesystem::path& model, const std::string& lines) {
+    return output(
+        {"tokenize", model.string(), "--check", folder.write("ids.jsonl", lines).string()});
+  };
+  const std::string all = concat(kFalconCases.size(), " texts, 0 differ\n");
+  CHECK(checked(folder.write("tokenizer.json", json.dump()), of_folder) == all);
+  CHECK(checked(folder.write("model.gguf", bpe_gguf(bpe)), of_gguf) == all);
 }
 
 TEST_CASE("published BPEs give the reference's ids from a GGUF too") {

@@ -58,6 +58,7 @@ TEST_CASE("MiniCPM 5 cuts numbers out before words and spaces") {
 // GLM-4's tokenizer.json says so, and some of its pieces are made by no sequence of merges.
 TEST_CASE("GLM-4 looks for a whole part in the vocabulary before it merges") {
   CHECK(named_pre_tokenizer("glm4", "test")->ignore_merges);
+  CHECK(named_pre_tokenizer("glm5", "test")->ignore_merges);
   CHECK(named_pre_tokenizer("llama-bpe", "test")->ignore_merges);
   CHECK_FALSE(named_pre_tokenizer("gpt-4o", "test")->ignore_merges);
 }

@@ -37,8 +37,11 @@ TEST_CASE("an unknown part of a tokenizer.json is named, never ignored") {
   CHECK(has(step(R"({"type": "Split", "pattern": {"Regex": "a"}, "behavior": "Odd"})"),
             "behavior: 'Odd'"));
   CHECK(has(step(R"({"type": "Sequence", "pretokenizers": [{"type": "ByteLevel"},
-                     {"type": "Digits"}]})"),
-            "pretokenizers: 1: Digits after ByteLevel"));
+                     {"type": "Metaspace"}]})"),
+            "pretokenizers: 1: Metaspace after ByteLevel"));
+  CHECK(has(step(R"({"type": "Sequence", "pretokenizers": [{"type": "ByteLevel"},
+                     {"type": "ByteLevel"}]})"),
+            "pretokenizers: 1: ByteLevel after ByteLevel, which skald does not support; expected"));
   CHECK(has(step(R"({"type": "Split", "pattern": {"Regex": "a("}, "behavior": "Isolated"})"),
             "the pattern 'a(' has a '(' without its ')'"));
   CHECK(has(changed("/added_tokens/0/content", "other"), "has the id 0, which is"));
