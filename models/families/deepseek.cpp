@@ -240,17 +240,17 @@ LatentConfig read_latent(const GgufFile& file, const std::string& prefix) {
   if (metadata.find(prefix + "attention.q_lora_rank")) {
     l.query_rank = number("attention.q_lora_rank", kMostRank);
   }
-  if (!metadata.find(prefix + "attention.key_length_mla")) {
-    fail(Exit::Model, file.path(), ": '", prefix,
-         "attention.key_length_mla' is missing: the file is ",
-         "of an early kind with keys and values in one matrix; convert the model anew");
-  }
+  // Files from V2's time have keys and values in one matrix, and other names of the heads' sizes.
+  const bool early = !metadata.find(prefix + "attention.key_length_mla") &&
+                     file.find("blk.0.attn_kv_b.weight") != nullptr;
+  const std::string_view keys = early ? "attention.key_length" : "attention.key_length_mla";
+  const std::string_view values = early ? "attention.value_length" : "attention.value_length_mla";
   l.rope_dim = number("rope.dimension_count", kMostHeadDim);
-  l.key_dim = number("attention.key_length_mla", kMostHeadDim) - l.rope_dim;
-  l.value_dim = number("attention.value_length_mla", kMostHeadDim);
+  l.key_dim = number(keys, kMostHeadDim) - l.rope_dim;
+  l.value_dim = number(values, kMostHeadDim);
   if (l.key_dim <= 0) {
-    fail(Exit::Model, file.path(), ": '", prefix, "attention.key_length_mla' is not above '",
-         prefix, "rope.dimension_count', ", l.rope_dim);
+    fail(Exit::Model, file.path(), ": '", prefix, keys, "' is not above '", prefix,
+         "rope.dimension_count', ", l.rope_dim);
   }
   return l;
 }
@@ -416,7 +416,7 @@ void to_gguf(const HfConfig& file, const ModelConfig& c, GgufExport& out) {
 
 }  // namespace
 
-const Family kDeepSeek = {"DeepSeek", kHfTypes, kGgufTypes, from_hf,         from_gguf,
-                          name,       build,    to_gguf,    deepseek_weights};
+const Family kDeepSeek = {"DeepSeek", kHfTypes,         kGgufTypes, from_hf, from_gguf, name, build,
+                          to_gguf,    deepseek_weights, false,      {},      {},        true};
 
 }  // namespace skald
