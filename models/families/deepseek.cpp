@@ -240,7 +240,7 @@ LatentConfig read_latent(const GgufFile& file, const std::string& prefix) {
   if (metadata.find(prefix + "attention.q_lora_rank")) {
     l.query_rank = number("attention.q_lora_rank", kMostRank);
   }
-  // Files from V2's time have keys and values in one matrix, and other names of the heads' sizes.
+  // Early files have keys and values in one matrix, and call the heads' sizes by other names.
   const bool early = !metadata.find(prefix + "attention.key_length_mla") &&
                      file.find("blk.0.attn_kv_b.weight") != nullptr;
   const std::string_view keys = early ? "attention.key_length" : "attention.key_length_mla";

@@ -1,7 +1,7 @@
 // The weights of a DeepSeek folder, in which one matrix makes keys and values of the latent. skald
 // has two, as GGUF has them: attn_k_b, transposed in each head, brings a query to the latent's
-// place, and attn_v_b brings what a query has seen of latents to a head's values. GGUFs of DeepSeek
-// V2 from its time have the one matrix too.
+// place, and attn_v_b brings what a query has seen of latents to a head's values. Early GGUFs
+// have the one matrix too.
 #pragma once
 
 #include <memory>

@@ -265,7 +265,7 @@ TEST_CASE("both kernel sets choose from the same groups") {
   const std::vector<float> c = free.run(*reference, in.data(), 20);
   size_t changed = 0;
   for (size_t i = 0; i < a.size(); ++i) {
-    CHECK(a[i] == Approx(b[i]).epsilon(1e-4).margin(1e-4));
+    CHECK(a[i] == Approx(b[i]).epsilon(1e-4).margin(1e-3));
     changed += std::abs(b[i] - c[i]) > 1e-3;
   }
   CHECK(changed > a.size() / 4);

@@ -160,20 +160,26 @@ class TinyFolder {
 };
 
 // The logits after 40 tokens, of which the yarn's first context has 16.
-std::vector<float> last_logits(const Model& model, cpu::KernelSet kernels) {
+std::vector<float> last_logits(Executor& executor) {
   std::vector<int32_t> tokens;
   for (int i = 0; i < 40; ++i) tokens.push_back((i * 7 + 3) % 48);
-  const auto executor = cpu::make_executor(made_model(model, {}), {.exact = true}, kernels);
-  const std::vector<float> all = all_logits(*executor, tokens);
+  const std::vector<float> all = all_logits(executor, tokens);
   return {all.end() - 48, all.end()};
 }
+std::vector<float> last_logits(const Model& model, cpu::KernelSet kernels) {
+  return last_logits(*cpu::make_executor(made_model(model, {}), {.exact = true}, kernels));
+}
 
-// The tensor's bytes. k_b and v_b of a layer become one matrix: of each head the rows of keys, then
-// those of values.
+void check_near(const std::vector<float>& logits, const std::vector<float>& first) {
+  for (size_t i = 0; i < first.size(); ++i) CHECK(std::fabs(logits[i] - first[i]) < 1e-4);
+}
+
 std::string bytes_of(const Tensor& tensor) {
   return {reinterpret_cast<const char*>(tensor.view.data),
           static_cast<size_t>(tensor.view.rows * tensor.view.cols) * sizeof(float)};
 }
+
+// One matrix of two: of each head the rows of keys, then those of values.
 std::string keys_and_values(const Tensor& keys, const Tensor& values) {
   const int64_t heads = keys.shape[0], rank = keys.shape[1], key = keys.shape[2],
                 value = values.shape[1];
@@ -190,9 +196,9 @@ std::string keys_and_values(const Tensor& keys, const Tensor& values) {
   return both;
 }
 
-// The model's tensors as in GGUFs of V2's time: keys and values in one matrix, and no word on how
-// experts are chosen.
-std::string early_gguf(const OpenedModel& lite, bool whole = true) {
+// The model as an early GGUF: keys and values in one matrix, and no word on how experts are chosen.
+template <class Change>
+std::string early_gguf(const OpenedModel& lite, const Change& change) {
   GgufWriter w;
   w.text("general.architecture", "deepseek2");
   const auto number = [&](const char* key, uint32_t value) {
@@ -224,7 +230,7 @@ std::string early_gguf(const OpenedModel& lite, bool whole = true) {
     GgufWriter::Tensor out{tensor.name, {}, 0, bytes_of(tensor)};
     out.dims.assign(tensor.shape.rbegin(), tensor.shape.rend());
     const size_t part = tensor.name.find("attn_k_b.");
-    if (part != std::string::npos && whole) {
+    if (part != std::string::npos) {
       const std::string layer = tensor.name.substr(0, part);
       out.name = layer + "attn_kv_b.weight";
       out.dims = {16, 2 * (12 + 10)};
@@ -232,6 +238,7 @@ std::string early_gguf(const OpenedModel& lite, bool whole = true) {
     }
     if (tensor.name.find("attn_v_b.") == std::string::npos) w.tensors.push_back(out);
   }
+  change(w);
   return w.file();
 }
 
@@ -250,15 +257,21 @@ TEST_CASE("DeepSeek V2 gives the logits of transformers, from a folder and from 
     Json config;
     std::vector<float> first;  // of the last token's logits
   };
-  const Case cases[] = {{lite_config(), {LITE}}, {grouped_config(), {GROUPED}}};
+  const Case cases[] = {
+      {lite_config(),
+       {1.910355f, 1.667022f, 0.265271f, 2.030610f, 2.064033f, -0.141172f, 1.405488f, 0.392332f}},
+      {grouped_config(),
+       {0.445711f, 1.463523f, 0.177321f, -0.674690f, 0.527496f, 1.576970f, 1.641992f, 0.538461f}}};
   for (const auto& [config, first] : cases) {
     const TinyFolder folder(config);
     for (const cpu::KernelSet kernels : {cpu::KernelSet::Fast, cpu::KernelSet::Reference}) {
       CAPTURE(config.dump(), kernels == cpu::KernelSet::Fast);
-      const std::vector<float> logits = last_logits(folder.open().model, kernels);
-      for (size_t i = 0; i < first.size(); ++i) CHECK(std::fabs(logits[i] - first[i]) < 1e-4);
-      CHECK(last_logits(folder.open_gguf().model, kernels) == logits);
+      for (const OpenedModel& opened : {folder.open(), folder.open_gguf()}) {
+        check_near(last_logits(opened.model, kernels), first);
+      }
     }
+    const Model model = made_model(folder.open().model, {});
+    check_near(last_logits(*cpu::make_group(model, {.exact = true}, 2)), first);
   }
 }
 
@@ -322,22 +335,40 @@ TEST_CASE("a GGUF of DeepSeek V2 says how experts are chosen, and may leave it u
 TEST_CASE("an early GGUF of DeepSeek V2 has keys and values in one matrix, and gives the same") {
   const OpenedModel lite = TinyFolder(lite_config()).open_gguf();
   TempFolder temp;
-  const OpenedModel early = open_model(temp.write("m.gguf", early_gguf(lite)));
+  const auto opened = [&](const auto& change) {
+    return open_model(temp.write("m.gguf", early_gguf(lite, change)));
+  };
+  const OpenedModel early = opened([](GgufWriter&) {});
   REQUIRE(early.gguf->find("blk.1.attn_kv_b.weight"));
   CHECK(early.model.config.attention_scale == Approx(lite.model.config.attention_scale));
-  const std::vector<float> logits = last_logits(early.model, cpu::KernelSet::Fast);
-  const std::vector<float> expected = last_logits(lite.model, cpu::KernelSet::Fast);
-  for (size_t i = 0; i < logits.size(); ++i) CHECK(std::fabs(logits[i] - expected[i]) < 1e-5);
-  const auto opened = [&](bool whole) {
-    open_model(temp.write("m.gguf", early_gguf(lite, whole)));
-  };
-  CHECK(has(error_text([&] { opened(false); }), "'deepseek2.attention.key_length_mla'"));
+  for (const cpu::KernelSet kernels : {cpu::KernelSet::Fast, cpu::KernelSet::Reference}) {
+    check_near(last_logits(early.model, kernels), last_logits(lite.model, kernels));
+  }
+  const auto refusal = [&](const auto& change) { return error_text([&] { opened(change); }); };
+  CHECK(has(refusal([](GgufWriter& w) {
+              for (GgufWriter::Tensor& tensor : w.tensors) {
+                if (tensor.name == "blk.0.attn_kv_b.weight") tensor.name = "other";
+              }
+            }),
+            "'deepseek2.attention.key_length_mla'"));
+  CHECK(has(refusal([](GgufWriter& w) {
+              for (GgufWriter::Tensor& tensor : w.tensors) {
+                if (tensor.name == "blk.1.attn_kv_b.weight") tensor.dims[1] -= 1;
+              }
+            }),
+            "does not fit the queries and the output of its layer"));
+  CHECK(has(refusal([](GgufWriter& w) {
+              w.tensors.push_back({"blk.1.exp_probs_b.bias", {8}, 0, std::string(32, 0)});
+            }),
+            "'deepseek2.expert_gating_func' is not 2 (sigmoids)"));
+  CHECK(has(refusal([](GgufWriter& w) { w.u32("deepseek2.expert_gating_func", 3); }),
+            "'deepseek2.expert_gating_func' is 3, expected 1 (softmax) or 2 (sigmoids)"));
 }
 
 TEST_CASE("GPUs take DeepSeek V2 unless it chooses experts from groups") {
   CHECK(cuda::model_problem(TinyFolder(lite_config()).open().model).empty());
   CHECK(has(cuda::model_problem(TinyFolder(grouped_config()).open().model),
-            "with groups of experts chosen by softmax"));
+            "experts with groups chosen by softmax"));
 }
 
 }  // namespace skald::test
