@@ -19,6 +19,7 @@ constexpr int kMinistralContext = 16384;  // before yarn
 template <class Is>
 std::vector<bool> layers_where(const RandomShape& shape, Is is) {
   std::vector<bool> layers;
+  layers.reserve(static_cast<size_t>(shape.layers));
   for (int layer = 0; layer < shape.layers; ++layer)
     layers.push_back(is(layer_parts(shape, layer)));
   return layers;

@@ -161,8 +161,8 @@ class TinyFolder {
 
 // The logits after 40 tokens, of which the yarn's first context has 16.
 std::vector<float> last_logits(Executor& executor) {
-  std::vector<int32_t> tokens;
-  for (int i = 0; i < 40; ++i) tokens.push_back((i * 7 + 3) % 48);
+  std::vector<int32_t> tokens(40);
+  for (int i = 0; i < 40; ++i) tokens[static_cast<size_t>(i)] = (i * 7 + 3) % 48;
   const std::vector<float> all = all_logits(executor, tokens);
   return {all.end() - 48, all.end()};
 }
