@@ -28,8 +28,10 @@ OpenedModel open_gguf_model(const fs::path& file) {
   }
   const Family& family =
       family_for_gguf(gguf->metadata().text("general.architecture"), gguf->path());
+  const std::shared_ptr<const WeightFile> weights =
+      family.lays_out_ggufs ? family.laid_out(gguf, {}) : gguf;
   OpenedModel opened{
-      {family.from_gguf(*gguf), gguf, family.build}, file, gguf, family.name, &family};
+      {family.from_gguf(*gguf), weights, family.build}, file, gguf, family.name, &family};
   opened.model.program();  // finds missing tensors and wrong shapes now
   return opened;
 }

@@ -41,6 +41,9 @@ std::string_view missing(const Program& program, size_t at) {
   if (const auto* o = std::get_if<Experts>(&op)) {
     constexpr int kMostGroups = 32;  // a lane of a warp for each
     if (o->spec.groups > kMostGroups) return "with more than 32 groups of experts";
+    if (o->spec.used_groups < o->spec.groups && o->spec.gating == Gating::Softmax) {
+      return "with groups chosen by softmax";
+    }
     if (o->spec.count > kMostExperts) return "with more than 1024 experts";
     static_assert(kMostExperts == 1024);
     if (o->gate == WeightId::None && o->spec.activation != Activation::SquaredRelu) {

@@ -14,7 +14,7 @@ constexpr int64_t kFloat = sizeof(float);
 
 int64_t places(const KernelOptions& options) { return options.max_rows * options.experts.used; }
 
-// The sum of a group's two best scores.
+// ExpertsSpec says what the score of a group is.
 template <class Score>
 float group_score(const ExpertsSpec& spec, int group, const Score& score) {
   const int size = spec.count / spec.groups;
@@ -28,7 +28,7 @@ float group_score(const ExpertsSpec& spec, int group, const Score& score) {
       second = one;
     }
   }
-  return size > 1 ? first + second : first;
+  return spec.gating == Gating::Sigmoid && size > 1 ? first + second : first;
 }
 
 // True if a group is one of the used_groups best. Of equal groups, the earlier one counts as

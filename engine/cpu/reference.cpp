@@ -22,7 +22,8 @@ void leave_out_groups(const ExpertsSpec& spec, std::vector<float>& scores) {
   for (int g = 0; g < spec.groups; ++g) {
     std::vector<float> own(scores.begin() + g * size, scores.begin() + (g + 1) * size);
     std::sort(own.begin(), own.end(), std::greater<>());
-    groups.emplace_back(-(own.size() > 1 ? own[0] + own[1] : own[0]), g);
+    const bool two = spec.gating == Gating::Sigmoid && own.size() > 1;
+    groups.emplace_back(-(two ? own[0] + own[1] : own[0]), g);
   }
   std::stable_sort(groups.begin(), groups.end());
   for (auto g = groups.begin() + spec.used_groups; g != groups.end(); ++g) {

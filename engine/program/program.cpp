@@ -473,7 +473,6 @@ void check_program(const Program& p) {
                      (o.choice_bias == WeightId::None || o.spec.gating == Gating::Sigmoid) &&
                      o.in != o.out && cols(o.in) == cols(o.out) && o.spec.used > 0 &&
                      o.spec.used_groups > 0 && o.spec.used_groups <= o.spec.groups &&
-                     (o.spec.groups == o.spec.used_groups || o.spec.gating == Gating::Sigmoid) &&
                      o.spec.count % o.spec.groups == 0 &&
                      o.spec.used <= o.spec.count / o.spec.groups * o.spec.used_groups &&
                      o.spec.used <= o.spec.count && view(o.router).rows == o.spec.count &&

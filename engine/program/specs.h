@@ -98,9 +98,9 @@ struct ExpertsSpec {
   Gating gating = Gating::Softmax;
   float scale = 1;         // multiplies the weights in the end
   float router_scale = 1;  // multiplies the router's logits
-  // With Sigmoid, the experts stand in groups of equal size, and a row's experts come from its
-  // used_groups best groups. The score of a group is the sum of its two largest sigmoids, biases
-  // included.
+  // The experts stand in groups of equal size, and a row's experts come from its used_groups best
+  // groups. The score of a group is its largest logit; with Sigmoid, the sum of its two largest
+  // sigmoids, biases included.
   int groups = 1, used_groups = 1;
 
   bool operator==(const ExpertsSpec&) const = default;

@@ -1,12 +1,13 @@
-// DeepSeek V3 and R1, Kimi K2, and Mistral 4 inside Mistral 3: attention whose keys and values are
-// made of one narrow vector, the latent; routed experts beside a shared one. A query is brought to
-// the latent's place, so that the cache holds latents alone. The layer that predicts further tokens
-// is ignored.
+// DeepSeek V2, V3 and R1, Kimi K2, and Mistral 4 inside Mistral 3: attention whose keys and values
+// are made of one narrow vector, the latent; routed experts beside a shared one. A query is brought
+// to the latent's place, so that the cache holds latents alone. The layer that predicts further
+// tokens is ignored.
 #include <algorithm>
 #include <cmath>
 #include <string>
 
 #include "engine/base/error.h"
+#include "engine/base/printable.h"
 #include "models/families/deepseek_weights.h"
 #include "models/families/families.h"
 #include "models/families/shared/blocks.h"
@@ -20,7 +21,8 @@
 namespace skald {
 namespace {
 
-constexpr std::string_view kHfTypes[] = {"deepseek_v3", "glm4_moe_lite", "mistral3/mistral4"};
+constexpr std::string_view kHfTypes[] = {"deepseek_v2", "deepseek_v3", "glm4_moe_lite",
+                                         "mistral3/mistral4"};
 constexpr std::string_view kGgufTypes[] = {"deepseek2", "mistral4"};
 constexpr std::string_view kGrowth = "llama_4_scaling_beta";
 constexpr int64_t kMostRank = 1 << 16, kMostHeadDim = 1024;
@@ -44,6 +46,11 @@ constexpr std::string_view kDefaults = R"({"vocab_size": 129280, "num_key_value_
     "qk_nope_head_dim": 128, "v_head_dim": 128, "moe_intermediate_size": 2048,
     "n_routed_experts": 256, "n_shared_experts": 1, "num_experts_per_tok": 8, "n_group": 8,
     "topk_group": 4, "first_k_dense_replace": 3, "routed_scaling_factor": 2.5})";
+constexpr std::string_view kV2Defaults = R"({"vocab_size": 102400,
+    "max_position_embeddings": 2048, "q_lora_rank": 1536, "kv_lora_rank": 512,
+    "qk_rope_head_dim": 64, "qk_nope_head_dim": 128, "v_head_dim": 128,
+    "moe_intermediate_size": 1407, "n_routed_experts": 64, "n_shared_experts": 2,
+    "first_k_dense_replace": 0, "routed_scaling_factor": 1.0})";
 constexpr std::string_view kMistralDefaults = R"({"vocab_size": 131072, "num_key_value_heads": 32,
     "max_position_embeddings": 1048576, "kv_lora_rank": 256, "qk_rope_head_dim": 64,
     "qk_nope_head_dim": 64, "v_head_dim": 128, "moe_intermediate_size": 2048,
@@ -57,11 +64,15 @@ constexpr std::string_view kGlmDefaults = R"({"vocab_size": 154880, "num_key_val
     "routed_scaling_factor": 1.8})";
 
 bool is_mistral(const HfConfig& text) { return text.text("model_type") == "mistral4"; }
+bool is_v2(const HfConfig& text) { return text.text("model_type") == "deepseek_v2"; }
 
 HfConfig text_config(const HfConfig& file) {
   const HfConfig text = text_part(file);
   const bool glm = text.text("model_type") == "glm4_moe_lite";
-  return text.with_defaults(is_mistral(text) ? kMistralDefaults : glm ? kGlmDefaults : kDefaults);
+  return text.with_defaults(is_mistral(text) ? kMistralDefaults
+                            : is_v2(text)    ? kV2Defaults
+                            : glm            ? kGlmDefaults
+                                             : kDefaults);
 }
 
 HfRopeDefaults rope_defaults() {
@@ -124,6 +135,17 @@ int64_t dense_layers(const HfConfig& config, int layers) {
        " layers and 'sparse' for the others");
 }
 
+// V2 says whether experts are chosen from groups. The others choose from groups if they have some.
+bool has_groups(const HfConfig& config) {
+  if (!is_v2(config)) return true;
+  constexpr std::string_view kMethod = "topk_method", kGreedy = "greedy",
+                             kGroups = "group_limited_greedy";
+  const std::string method = config.text_or(kMethod, kGreedy);
+  if (method == kGreedy || method == kGroups) return method == kGroups;
+  fail(Exit::Model, config.where(), ": '", kMethod, "' is '", printable(method, 80),
+       "', expected '", kGreedy, "' or '", kGroups, "'");
+}
+
 ExpertsConfig read_experts(const HfConfig& config, int layers) {
   ExpertsConfig e;
   const int64_t count = config.integer("n_routed_experts", 1, kMostExperts);
@@ -131,13 +153,20 @@ ExpertsConfig read_experts(const HfConfig& config, int layers) {
   e.used = static_cast<int>(config.integer("num_experts_per_tok", 1, count));
   e.ffn_dim = config.integer("moe_intermediate_size", 1, kMostFfnDim);
   e.shared_dim = config.integer("n_shared_experts", 0, 1 << 10) * e.ffn_dim;
-  e.normalized = config.boolean_or("norm_topk_prob", true);
+  e.normalized = config.boolean_or("norm_topk_prob", !is_v2(config));
   constexpr std::string_view kScale = "routed_scaling_factor";
   e.scale = checked_scale(config.number(kScale), config.where(), kScale);
-  e.gating = is_mistral(config) ? Gating::Softmax : Gating::Sigmoid;
-  e.choice_bias = !is_mistral(config);
-  e.groups = static_cast<int>(config.integer("n_group", 1, count));
-  e.used_groups = static_cast<int>(config.integer("topk_group", 1, e.groups));
+  // DeepSeek's own code leaves out the factor then, other readers multiply by it.
+  if (is_v2(config) && e.normalized && e.scale != 1) {
+    fail(Exit::Model, config.where(), ": '", kScale, "' is ", e.scale,
+         ", expected 1 where 'norm_topk_prob' is true");
+  }
+  e.gating = is_mistral(config) || is_v2(config) ? Gating::Softmax : Gating::Sigmoid;
+  e.choice_bias = e.gating == Gating::Sigmoid;
+  if (has_groups(config)) {
+    e.groups = static_cast<int>(config.integer("n_group", 1, count));
+    e.used_groups = static_cast<int>(config.integer("topk_group", 1, e.groups));
+  }
   if (e.used_groups == e.groups) e.groups = e.used_groups = 1;  // all groups count
   const int64_t dense = dense_layers(config, layers);
   for (int layer = 0; dense > 0 && layer < layers; ++layer) e.dense.push_back(layer < dense);
@@ -146,10 +175,6 @@ ExpertsConfig read_experts(const HfConfig& config, int layers) {
 
 void check_groups(const ExpertsConfig& e, std::string_view where) {
   if (e.groups == 1) return;
-  if (e.gating != Gating::Sigmoid) {
-    fail(Exit::Model, where, ": ", e.groups,
-         " groups of experts are supported with sigmoids alone");
-  }
   if (e.count % e.groups == 0 && e.used <= e.count / e.groups * e.used_groups) return;
   fail(Exit::Model, where, ": ", e.used, " of ", e.count, " experts cannot be chosen from ",
        e.used_groups, " of ", e.groups, " groups");
@@ -165,11 +190,14 @@ void complete(ModelConfig& c) {
 ModelConfig from_hf(const HfConfig& file) {
   const HfConfig config = text_config(file);
   refuse_other_values(config, {{"hidden_act", "silu"}});
-  if (!is_mistral(config)) {
+  if (is_v2(config)) {
+    refuse_other_values(config, {{"scoring_func", "softmax"}});
+  } else if (!is_mistral(config)) {
     refuse_other_values(config, {{"scoring_func", "sigmoid"}, {"topk_method", "noaux_tc"}});
   }
-  if (config.boolean_or("attention_bias", false)) {
-    fail(Exit::Model, config.where(), ": 'attention_bias' is true, expected false");
+  for (const char* key : {"attention_bias", "mlp_bias"}) {
+    if (!config.boolean_or(key, false)) continue;
+    fail(Exit::Model, config.where(), ": '", key, "' is true, expected false");
   }
   if (config.integer_or("moe_layer_freq", 1, 0, 1 << 20) != 1) {
     fail(Exit::Model, config.where(), ": 'moe_layer_freq' is not 1");
@@ -212,17 +240,17 @@ LatentConfig read_latent(const GgufFile& file, const std::string& prefix) {
   if (metadata.find(prefix + "attention.q_lora_rank")) {
     l.query_rank = number("attention.q_lora_rank", kMostRank);
   }
-  if (!metadata.find(prefix + "attention.key_length_mla")) {
-    fail(Exit::Model, file.path(), ": '", prefix,
-         "attention.key_length_mla' is missing: the file is ",
-         "of an early kind with keys and values in one matrix; convert the model anew");
-  }
+  // Early files have keys and values in one matrix, and call the heads' sizes by other names.
+  const bool early = !metadata.find(prefix + "attention.key_length_mla") &&
+                     file.find("blk.0.attn_kv_b.weight") != nullptr;
+  const std::string_view keys = early ? "attention.key_length" : "attention.key_length_mla";
+  const std::string_view values = early ? "attention.value_length" : "attention.value_length_mla";
   l.rope_dim = number("rope.dimension_count", kMostHeadDim);
-  l.key_dim = number("attention.key_length_mla", kMostHeadDim) - l.rope_dim;
-  l.value_dim = number("attention.value_length_mla", kMostHeadDim);
+  l.key_dim = number(keys, kMostHeadDim) - l.rope_dim;
+  l.value_dim = number(values, kMostHeadDim);
   if (l.key_dim <= 0) {
-    fail(Exit::Model, file.path(), ": '", prefix, "attention.key_length_mla' is not above '",
-         prefix, "rope.dimension_count', ", l.rope_dim);
+    fail(Exit::Model, file.path(), ": '", prefix, keys, "' is not above '", prefix,
+         "rope.dimension_count', ", l.rope_dim);
   }
   return l;
 }
@@ -253,6 +281,10 @@ ModelConfig from_gguf(const GgufFile& file) {
   const size_t first =
       static_cast<size_t>(std::count(c.experts.dense.begin(), c.experts.dense.end(), true));
   c.experts.choice_bias = file.find(concat("blk.", first, ".exp_probs_b.bias")) != nullptr;
+  if (c.experts.choice_bias && c.experts.gating == Gating::Softmax) {
+    fail(Exit::Model, file.path(), ": there are biases for the choice of experts, but '", prefix,
+         "expert_gating_func' is not 2 (sigmoids)");
+  }
   check_groups(c.experts, file.path());
   complete(c);
   return c;
@@ -372,6 +404,8 @@ void to_gguf(const HfConfig& file, const ModelConfig& c, GgufExport& out) {
   export_experts(c, architecture, out);
   const std::string normalized = key("expert_weights_norm");
   if (!head.has(normalized)) head.put_bool(normalized, c.experts.normalized);
+  constexpr uint32_t kSoftmax = 1;
+  if (c.experts.gating == Gating::Softmax) head.put_u32(key("expert_gating_func"), kSoftmax);
   head.put_u32(key("expert_shared_count"), config.integer("n_shared_experts", 0, 1 << 10));
   head.put_u32(key("leading_dense_block_count"),
                std::count(c.experts.dense.begin(), c.experts.dense.end(), true));
@@ -382,7 +416,7 @@ void to_gguf(const HfConfig& file, const ModelConfig& c, GgufExport& out) {
 
 }  // namespace
 
-const Family kDeepSeek = {"DeepSeek", kHfTypes, kGgufTypes, from_hf,         from_gguf,
-                          name,       build,    to_gguf,    deepseek_weights};
+const Family kDeepSeek = {"DeepSeek", kHfTypes,         kGgufTypes, from_hf, from_gguf, name, build,
+                          to_gguf,    deepseek_weights, false,      {},      {},        true};
 
 }  // namespace skald

@@ -1,5 +1,6 @@
 #include "models/families/deepseek_weights.h"
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -89,16 +90,25 @@ class RowsOfHeads final : public RowReader {
   HeadRows rows_;
 };
 
+constexpr std::string_view kBoth = "attn_kv_b.weight";
+
+// The layer's prefix if the tensor makes keys and values, and the file has no others that do.
+std::string layer_to_split(const WeightFile& file, const Tensor& tensor) {
+  if (!tensor.name.ends_with(kBoth)) return {};
+  std::string layer = tensor.name.substr(0, tensor.name.size() - kBoth.size());
+  return file.find(layer + "attn_k_b.weight") ? std::string() : layer;
+}
+
 class DeepSeekWeights final : public DescribedWeights {
  public:
   explicit DeepSeekWeights(std::shared_ptr<const WeightFile> file)
       : DescribedWeights(file->path(), file) {
-    constexpr std::string_view kBoth = "attn_kv_b.weight";
     for (const Tensor& tensor : file->tensors()) {
-      if (tensor.name.ends_with(kBoth)) {
-        split(*file, tensor, tensor.name.substr(0, tensor.name.size() - kBoth.size()));
-      } else {
+      const std::string layer = layer_to_split(*file, tensor);
+      if (layer.empty()) {
         add(tensor);
+      } else {
+        split(*file, tensor, layer);
       }
     }
   }
@@ -149,6 +159,11 @@ class DeepSeekWeights final : public DescribedWeights {
 std::shared_ptr<const WeightFile> deepseek_weights(std::shared_ptr<const WeightFile> weights,
                                                    std::span<const RawTensor> raw) {
   for (const RawTensor& tensor : raw) refuse_raw(tensor);
+  const auto& tensors = weights->tensors();
+  const bool any = std::any_of(tensors.begin(), tensors.end(), [&](const Tensor& tensor) {
+    return !layer_to_split(*weights, tensor).empty();
+  });
+  if (!any) return weights;
   return std::make_shared<const DeepSeekWeights>(std::move(weights));
 }
 

@@ -42,6 +42,8 @@ struct Family {
   std::string_view own_quant_method = {};
   // The files may have a layer that predicts a further token (models/heads), which reads this.
   std::optional<Features> predictor_reads = {};
+  // laid_out() is for GGUFs too: some have an older layout. It returns the others as they are.
+  bool lays_out_ggufs = false;
 };
 
 // The files are whole, but no family reads their architecture.

@@ -13,6 +13,8 @@
 namespace skald {
 namespace {
 
+constexpr int kMinistralContext = 16384;  // before yarn
+
 // For each layer, true if its parts are such.
 template <class Is>
 std::vector<bool> layers_where(const RandomShape& shape, Is is) {
@@ -32,13 +34,16 @@ std::vector<bool> dense_layers(const RandomShape& shape) {
 }
 
 void set_rope(const RandomShape& shape, ModelConfig& c) {
-  const bool gemma4 = shape.family == &kGemma4, gpt_oss = shape.family == &kGptOss;
+  const bool gemma4 = shape.family == &kGemma4, gpt_oss = shape.family == &kGptOss,
+             mistral = shape.family == &kMistral;
   RopeScaling scaling;
   if (shape.rope_factor != 1) {
-    scaling.type = shape.family == &kGemma3 ? "linear" : gpt_oss ? "yarn" : "llama3";
+    scaling.type = shape.family == &kGemma3 ? "linear" : gpt_oss || mistral ? "yarn" : "llama3";
     scaling.factor = shape.rope_factor;
-    scaling.original_context = gpt_oss ? 4096 : 8192;
+    scaling.original_context = gpt_oss ? 4096 : mistral ? kMinistralContext : 8192;
   }
+  // Queries of Ministral 3 grow; its yarn multiplies no cosines and sines.
+  if (mistral) c.query_growth = {0.1f, kMinistralContext};
   c.rope_base = static_cast<float>(shape.rope_base);
   c.rope_scaling = scaling.type;
   const int rotated = shape.delta.value_heads > 0 ? shape.head_dim / 4

@@ -17,7 +17,8 @@ struct RandomShape {
   int heads, kv_heads, head_dim;
   int64_t vocab, context;
   bool tied;
-  double rope_base, rope_factor;  // of llama3 (Gemma 3: linear, gpt-oss: yarn); 1: no scaling
+  // Of llama3 (Gemma 3: linear; gpt-oss, Mistral: yarn); 1: no scaling.
+  double rope_base, rope_factor;
   const Family* family = &kLlama;
   int window = 0, period = 1;  // every period-th layer has no window
   ExpertsConfig experts = {};
@@ -200,6 +201,7 @@ inline const RandomShape kRandomShapes[] = {
      .rope_factor = 1,
      .family = &kQwen3Moe,
      .experts = {128, 8, 768, true, {}}},
+    {"ministral-3-8b", 34, 4096, 14336, 32, 8, 128, 131072, 262144, false, 1e6, 16, &kMistral},
     {"nanbeige4.2-3b", 22, 3072, 10752, 48, 8, 128, 166144, 262144, false, 7e7, 1, &kNanbeige},
     {.name = "qwen1.5-moe-a2.7b",
      .layers = 24,

@@ -86,6 +86,23 @@ TEST_CASE("shapes of every family have the published number of parameters and bu
   }
 }
 
+TEST_CASE("the shape of Ministral 3 has its yarn, and queries that grow with their position") {
+  const Model model = shape_model("ministral-3-8b", "bf16");
+  CHECK(parameters_of(model) == 8489553920);
+  const ModelConfig& c = model.config;
+  CHECK((c.architecture == "mistral3" && c.rope_scaling == "yarn" && c.rope.scale == 1));
+  CHECK(c.query_growth == QueryGrowth{0.1f, 16384});
+  CHECK(c.context == 262144);
+  // The slowest pair turns a 16th as fast as without yarn, the fastest one as before.
+  CHECK(c.rope.inv_freq.front() == 1);
+  CHECK(c.rope.inv_freq.back() == Approx(std::pow(1e6, -126.0 / 128) / 16).epsilon(1e-5));
+  const Program program = model.program();
+  for (const Op& op : program.ops) {
+    const auto* attention = std::get_if<Attention>(&op);
+    if (attention) CHECK(attention->spec.growth == c.query_growth);
+  }
+}
+
 TEST_CASE("shapes with delta nets have one attention in four layers, and build a program") {
   const struct {
     const char* shape;
