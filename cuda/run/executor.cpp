@@ -173,8 +173,7 @@ class CudaExecutor final : public RankExecutor {
     begin(step, extension);
     try {
       clock_.begin(stream_);
-      // A step that changes recurrent states cannot be computed a second time.
-      use_spare([&] { compute(step); }, fused_.program.states.empty());
+      use_spare([&] { compute(step); }, fused_.program.states.empty());  // states change once
       clock_.end(stream_);
       // Waits for the step: when a rank fails in the next step, no earlier step of the group still
       // runs, and steps of two groups never run at the same time.
