@@ -2,21 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "engine/base/error.h"
-#include "engine/selftest/numbers.h"
+#include "engine/selftest/state_data.h"
 
 namespace skald::selftest {
 namespace {
-
-double silu_of(double x) { return x / (1 + std::exp(-x)); }
-
-double squares_of(const std::vector<double>& values) {
-  double sum = 0;
-  for (const double x : values) sum += x * x;
-  return sum;
-}
 
 // One sequence, in double precision.
 class Space {
@@ -42,7 +33,7 @@ class Space {
         sum += double{data_.conv[i * static_cast<size_t>(c_.taps) + static_cast<size_t>(t)]} *
                inputs_[static_cast<size_t>(t) * cols + i];
       }
-      convolved[i] = silu_of(sum);
+      convolved[i] = silu(sum);
     }
     inputs_.erase(inputs_.begin(), inputs_.begin() + static_cast<int64_t>(cols));
     std::vector<double> gated, terms;  // terms: squares of what each result is the sum of
@@ -92,7 +83,7 @@ class Space {
         sum += term;
         squares += term * term;
       }
-      const double factor = silu_of(gate[j]);
+      const double factor = silu(gate[j]);
       gated.push_back(sum * factor);
       terms.push_back(squares * factor * factor);
     }
@@ -172,7 +163,7 @@ SpaceData make_data(const SpaceCase& c, uint64_t seed) {
   const int64_t rows = c.rows(), cols = s.inputs();
   Numbers numbers(seed);
   const auto activations = [&](int64_t count, double most) {
-    return decode(c.type, encode(c.type, numbers.some(count, -most, most)));
+    return rounded(c.type, numbers.some(count, -most, most));
   };
   SpaceData data;
   data.mixed = activations(rows * cols, 1.7);
@@ -188,37 +179,7 @@ SpaceData make_data(const SpaceCase& c, uint64_t seed) {
   data.bias = numbers.some(s.heads, -1, 1);
   data.skip = numbers.some(s.heads, -1, 1);
   data.norm = numbers.some(s.values(), 0.5, 1.5);
-  std::vector<double> matrices;
-  double enlarged = 0;
-  int64_t row = 0;
-  for (size_t p = 0; p < c.parts.size(); ++p) {
-    const Part& part = c.parts[p];
-    const float nan = std::numeric_limits<float>::quiet_NaN();
-    std::vector<float> inputs(static_cast<size_t>((c.taps - 1) * cols), nan);
-    std::vector<float> matrix(static_cast<size_t>(s.state_floats()), nan);
-    if (part.before > 0) {
-      // Rows that a sequence of this length does not have are zeros.
-      const int64_t old = std::min<int64_t>(part.before, c.taps - 1) * cols;
-      const std::vector<float> last = activations(old, 1.7);
-      std::fill(inputs.begin(), inputs.end() - old, 0.0f);
-      std::copy(last.begin(), last.end(), inputs.end() - old);
-      matrix = numbers.some(s.state_floats(), -0.3, 0.3);
-    }
-    data.inputs.push_back(std::move(inputs));
-    data.matrices.push_back(std::move(matrix));
-    Space space(c, data, p);
-    for (int r = 0; r < part.rows; ++r) space.step(row++, data.out.values);
-    enlarged += space.enlarged();
-    matrices.insert(matrices.end(), space.matrix().begin(), space.matrix().end());
-    data.inputs_after.push_back(space.inputs());
-  }
-  // Values, keys, queries and results are rounded to the type on the way.
-  const double rounding = c.type == DType::F32 ? 0 : c.type == DType::F16 ? 0x1p-11 : 0x1p-8;
-  data.out.size = std::sqrt(squares_of(data.out.values));
-  data.out.bound = (4 * rounding + 1e-5) * std::sqrt(enlarged) / data.out.size;
-  data.learned.values = std::move(matrices);
-  data.learned.size = std::sqrt(squares_of(data.learned.values));
-  data.learned.bound = 4 * rounding + 1e-5;
+  compute_sequences<Space>(c, numbers, data);
   return data;
 }
 

@@ -2,25 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "engine/base/error.h"
-#include "engine/selftest/numbers.h"
+#include "engine/selftest/state_data.h"
 
 namespace skald::selftest {
 namespace {
-
-std::vector<float> rounded(DType type, const std::vector<float>& values) {
-  return decode(type, encode(type, values));
-}
-
-double silu(double x) { return x / (1 + std::exp(-x)); }
-
-double squared_length(const double* x, int count) {
-  double sum = 0;
-  for (int i = 0; i < count; ++i) sum += x[i] * x[i];
-  return sum;
-}
 
 // One sequence, in double precision.
 class Net {
@@ -110,10 +97,6 @@ class Net {
   double enlarged_ = 0;
 };
 
-double length(const std::vector<double>& values) {
-  return std::sqrt(squared_length(values.data(), static_cast<int>(values.size())));
-}
-
 }  // namespace
 
 int DeltaCase::rows() const {
@@ -199,37 +182,7 @@ DeltaData make_data(const DeltaCase& c, uint64_t seed) {
   }
   data.bias = numbers.some(s.value_heads, -1, 1);
   data.norm = numbers.some(s.value_dim, 0.5, 1.5);
-  std::vector<double> matrices;
-  double enlarged = 0;
-  int64_t row = 0;
-  for (size_t p = 0; p < c.parts.size(); ++p) {
-    const Part& part = c.parts[p];
-    const float nan = std::numeric_limits<float>::quiet_NaN();
-    std::vector<float> inputs(static_cast<size_t>((c.taps - 1) * cols), nan);
-    std::vector<float> matrix(static_cast<size_t>(s.state_floats()), nan);
-    if (part.before > 0) {
-      // Rows that a sequence of this length does not have are zeros.
-      const int64_t old = std::min<int64_t>(part.before, c.taps - 1) * cols;
-      const std::vector<float> last = activations(old, 1.7);
-      std::fill(inputs.begin(), inputs.end() - old, 0.0f);
-      std::copy(last.begin(), last.end(), inputs.end() - old);
-      matrix = numbers.some(s.state_floats(), -0.3, 0.3);
-    }
-    data.inputs.push_back(std::move(inputs));
-    data.matrices.push_back(std::move(matrix));
-    Net net(c, data, p);
-    for (int r = 0; r < part.rows; ++r) net.step(row++, data.out.values);
-    enlarged += net.enlarged();
-    matrices.insert(matrices.end(), net.matrix().begin(), net.matrix().end());
-    data.inputs_after.push_back(net.inputs());
-  }
-  // Queries, keys, values and results are rounded to the type on the way.
-  const double rounding = c.type == DType::F32 ? 0 : c.type == DType::F16 ? 0x1p-11 : 0x1p-8;
-  data.out.size = length(data.out.values);
-  data.out.bound = (4 * rounding + 1e-5) * std::sqrt(enlarged) / data.out.size;
-  data.learned.values = std::move(matrices);
-  data.learned.size = length(data.learned.values);
-  data.learned.bound = 4 * rounding + 1e-5;
+  compute_sequences<Net>(c, numbers, data);
   return data;
 }
 

@@ -1,5 +1,6 @@
-// A convolution over the last tokens, for a thread that goes from row to row of some adjacent
-// columns: it keeps their last inputs in registers.
+// Convolutions over the last tokens: plain_conv() for one row and any number of taps; ConvWindow
+// for a thread that goes from row to row of some adjacent columns and keeps their last inputs in
+// registers.
 #pragma once
 
 #include "cuda/kernels/device/math.cuh"
@@ -10,7 +11,7 @@ namespace skald::cuda {
 
 inline constexpr int kConvTaps = 4;  // of the fast kernels
 
-// Where a window's columns lie. Position p of the ring is its row p % kConvTaps.
+// Where adjacent columns lie. Position p of the ring is its row p % taps.
 template <class T>
 struct ConvColumns {
   const T* in;  // the first one in row 0 of the step
@@ -18,6 +19,29 @@ struct ConvColumns {
   const float* ring;
   int64_t ring_cols;
 };
+
+// A row of the step, its position, and the first row of its sequence in this step.
+struct ConvRow {
+  int row, first, position;
+};
+
+// The convolution at one column, for any number of taps, without its activation.
+template <class T>
+__device__ float plain_conv(const ConvColumns<T>& from, const ConvRow& at, const float* weights,
+                            int taps, float bias) {
+  float sum = bias;
+  for (int t = 0; t < taps; ++t) {
+    const int back = taps - 1 - t;
+    float x = 0;
+    if (at.row - back >= at.first) {
+      x = to_float(from.in[(at.row - back) * from.row_numbers]);
+    } else if (at.position >= back) {
+      x = from.ring[(at.position - back) % taps * from.ring_cols];
+    }
+    sum += weights[t] * x;
+  }
+  return sum;
+}
 
 template <class T>
 class ConvWindow {
@@ -32,16 +56,15 @@ class ConvWindow {
     }
   }
 
-  // Loads the inputs before `row`, which has this position. The sequence's rows in this step begin
-  // at `first`; older inputs are in the ring.
-  __device__ void start(const ConvColumns<T>& from, int row, int first, int position) {
+  // Loads the inputs before the row; those before the step are in the ring.
+  __device__ void start(const ConvColumns<T>& from, const ConvRow& at) {
     for (int t = 0; t < kConvTaps - 1; ++t) {
       const int back = kConvTaps - 1 - t;
       for (int c = 0; c < kCols; ++c) {
-        last_[t][c] = row - back >= first ? to_float(from.in[(row - back) * from.row_numbers + c])
-                      : position >= back
-                          ? from.ring[(position - back) % kConvTaps * from.ring_cols + c]
-                          : 0;
+        last_[t][c] =
+            at.row - back >= at.first ? to_float(from.in[(at.row - back) * from.row_numbers + c])
+            : at.position >= back ? from.ring[(at.position - back) % kConvTaps * from.ring_cols + c]
+                                  : 0;
       }
     }
   }

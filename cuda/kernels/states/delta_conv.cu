@@ -32,8 +32,8 @@ __global__ void __launch_bounds__(kWarps * 32) delta_conv(DeltaLaunch a) {
   for (int row = begin; row < end; ++row) {
     if (a.step.sequences[row] != sequence) {
       sequence = a.step.sequences[row];
-      window.start({in, a.shape.row_numbers, delta_state(a, sequence) + col, cols}, row,
-                   a.step.begins[sequence], a.step.positions[row]);
+      window.start({in, a.shape.row_numbers, delta_state(a, sequence) + col, cols},
+                   {row, a.step.begins[sequence], a.step.positions[row]});
     }
     float out[Window::kCols], squares = 0;
     window.next(*reinterpret_cast<const Four*>(in + row * a.shape.row_numbers), out);

@@ -15,19 +15,10 @@ __global__ void __launch_bounds__(kThreads) delta_conv_plain(DeltaLaunch a) {
   const int64_t col = int64_t{blockIdx.y} * kThreads + threadIdx.x;
   if (col >= cols) return;
   const int sequence = a.step.sequences[row], position = a.step.positions[row];
-  const float* ring = delta_state(a, sequence);
   const T* in = static_cast<const T*>(a.in) + delta_in_column(a.shape, col);
-  float sum = 0;
-  for (int t = 0; t < taps; ++t) {
-    const int back = taps - 1 - t;
-    float x = 0;
-    if (row - back >= a.step.begins[sequence]) {
-      x = to_float(in[(row - back) * a.shape.row_numbers]);
-    } else if (position >= back) {
-      x = ring[(position - back) % taps * cols + col];
-    }
-    sum += a.conv[col * taps + t] * x;
-  }
+  const float sum =
+      plain_conv<T>({in, a.shape.row_numbers, delta_state(a, sequence) + col, cols},
+                    {row, a.step.begins[sequence], position}, a.conv + col * taps, taps, 0);
   static_cast<T*>(a.convolved)[row * cols + col] = from_float<T>(silu(sum));
 }
 

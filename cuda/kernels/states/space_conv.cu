@@ -28,8 +28,8 @@ __global__ void __launch_bounds__(kWarps * 32) space_conv(SpaceLaunch a) {
   for (int row = begin; row < end; ++row) {
     if (a.step.sequences[row] != sequence) {
       sequence = a.step.sequences[row];
-      window.start({in, a.shape.row_numbers, space_state(a, sequence) + col, cols}, row,
-                   a.step.begins[sequence], a.step.positions[row]);
+      window.start({in, a.shape.row_numbers, space_state(a, sequence) + col, cols},
+                   {row, a.step.begins[sequence], a.step.positions[row]});
     }
     float out[Window::kCols];
     window.next(*reinterpret_cast<const Numbers*>(in + row * a.shape.row_numbers), out);

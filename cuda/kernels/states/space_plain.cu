@@ -1,6 +1,7 @@
 // State spaces of any sizes, as the formula says: the reference of the other kernels. S stays in
 // memory. A block has one head of one sequence, a thread one or more rows of S.
 #include "cuda/kernels/device/launch.cuh"
+#include "cuda/kernels/states/conv_window.cuh"
 #include "cuda/kernels/states/space_state.cuh"
 
 namespace skald::cuda {
@@ -15,19 +16,10 @@ __global__ void __launch_bounds__(kThreads) space_conv_plain(SpaceLaunch a) {
   const int64_t col = int64_t{blockIdx.y} * kThreads + threadIdx.x;
   if (col >= cols) return;
   const int sequence = a.step.sequences[row], position = a.step.positions[row];
-  const float* ring = space_state(a, sequence);
   const T* in = static_cast<const T*>(a.in) + a.shape.columns.mixed + col;
-  float sum = a.conv_bias ? a.conv_bias[col] : 0;
-  for (int t = 0; t < taps; ++t) {
-    const int back = taps - 1 - t;
-    float x = 0;
-    if (row - back >= a.step.begins[sequence]) {
-      x = to_float(in[(row - back) * a.shape.row_numbers]);
-    } else if (position >= back) {
-      x = ring[(position - back) % taps * cols + col];
-    }
-    sum += a.conv[col * taps + t] * x;
-  }
+  const float sum = plain_conv<T>({in, a.shape.row_numbers, space_state(a, sequence) + col, cols},
+                                  {row, a.step.begins[sequence], position}, a.conv + col * taps,
+                                  taps, a.conv_bias ? a.conv_bias[col] : 0);
   static_cast<T*>(a.convolved)[row * cols + col] = from_float<T>(silu(sum));
 }
 
