@@ -77,27 +77,26 @@ TEST_CASE("CUDA refuses what its kernels would ignore") {
     text = p.refusal(GatedAct{p.z, p.x, p.z, Activation::Identity});
     expected += "gated_act, where it stands in this model";
   }
-  SECTION("a convolution with a bias") {
+  SECTION("a convolution with a bias that belongs to no state space") {
     p.file.matrix("taps", DType::F32, kTwoDim, 3);
     p.file.matrix("bias", DType::F32, 1, kTwoDim);
     CausalConv conv{p.y, p.x, p.b.weight("taps", kTwoDim, 3), 3, p.b.state({2 * kTwoDim})};
     conv.bias = p.b.weight("bias", 1, kTwoDim);
     text = p.refusal(conv);
-    expected += "causal_conv with a bias, as state spaces (Mamba-2) have";
+    expected += "causal_conv, where it stands in this model";
   }
   SECTION("norms with weights of each head") {
     p.file.matrix("norms", DType::F32, 1, kTwoDim);
     text = p.refusal(HeadNorm{p.x, p.b.weight("norms", 1, kTwoDim), 2, kTwoDim / 2, 1e-5f});
     expected += "head_norm with weights of each head";
   }
-  SECTION("squares without a gate") {
+  SECTION("squares that follow no product") {
     text = p.refusal(Activate{p.y, p.x, Activation::SquaredRelu});
-    expected += "activate of squares";
+    expected += "activate, where it stands in this model";
   }
-  SECTION("experts without gates") {
+  SECTION("experts without gates whose activation is none of squares") {
     Experts op = p.experts();
     op.gate = WeightId::None;
-    op.spec.activation = Activation::SquaredRelu;
     text = p.refusal(op);
     expected += "experts without gates";
   }
