@@ -1,4 +1,4 @@
-// Where the keys of a list stand, found by their hash: a list of n keys takes about n comparisons
+// Finds where the keys of a list stand by their hash: a list of n keys takes about n comparisons
 // of keys, not n².
 #pragma once
 

@@ -14,8 +14,8 @@ namespace {
 
 constexpr size_t kManyTexts = 64;  // more texts share their beginnings and ends
 constexpr uint64_t kMostSteps = 20'000;
-// Of an automaton that is not needed, but makes masks quicker: as many as some milliseconds take,
-// enough for [a-z0-9_-]{160} anywhere in a string.
+// The work that an automaton may take which only makes masks quicker: some milliseconds, enough for
+// [a-z0-9_-]{160} anywhere in a string.
 constexpr size_t kFewEdges = 320'000;
 
 NodeId as_is(grammar::Rules& rules, const grammar::CharClass& chars) { return rules.one_of(chars); }

@@ -150,26 +150,27 @@ class Lister {
         prompts_, kAnyRows);
   }
 
+  // Decode has kernels of its own.
+  void add_both(const std::string& weights, const std::string& shape) {
+    const std::string ops = ops_;
+    ops_ = ops + " (decode)";
+    add(weights, shape, decodes_, graph_rows_);
+    ops_ = ops + " (prompt)";
+    add(weights, shape, prompts_, kAnyRows);
+  }
+
   void list(const FusedDelta& op) {
     const DeltaSpec& s = op.spec;
     const std::string shape =
         concat(s.value_heads, " heads, ", s.key_heads, " k, ", s.key_dim, " x ", s.value_dim);
-    const std::string ops = ops_;
-    ops_ = ops + " (decode)";
-    add(weights_text({op.conv}), shape, decodes_, graph_rows_);
-    ops_ = ops + " (prompt)";
-    add(weights_text({op.conv}), shape, prompts_, kAnyRows);
+    add_both(weights_text({op.conv}), shape);
   }
 
   void list(const FusedSpace& op) {
     const SpaceSpec& s = op.spec;
     const std::string shape =
         concat(s.heads, " heads, ", s.groups, " k, ", s.head_dim, " x ", s.state_dim);
-    const std::string ops = ops_;
-    ops_ = ops + " (decode)";
-    add(weights_text({op.conv}), shape, decodes_, graph_rows_);
-    ops_ = ops + " (prompt)";
-    add(weights_text({op.conv}), shape, prompts_, kAnyRows);
+    add_both(weights_text({op.conv}), shape);
   }
 
   void list(const FusedShortConv& op) {
@@ -194,11 +195,7 @@ class Lister {
     const std::string shape = concat(s.heads, " heads, ", s.kv_heads, " kv, x ", s.head_dim,
                                      s.window > 0 ? concat(", window ", s.window) : "",
                                      s.softcap != 0 ? concat(", cap ", s.softcap) : "");
-    const std::string ops = ops_;
-    ops_ = ops + " (decode)";
-    add("", shape, decodes_, graph_rows_);
-    ops_ = ops + " (prompt)";
-    add("", shape, prompts_, kAnyRows);
+    add_both("", shape);
   }
 
   void list(const FusedExperts& op) {

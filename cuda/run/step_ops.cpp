@@ -319,53 +319,41 @@ void StepOps::launch(const Step& step, const StepEntry& entry, const ExchangeEnt
                    stream_);
 }
 
-void StepOps::launch(const Step& step, const StepEntry& entry, const DeltaEntry& net) {
-  const auto& delta = op<FusedDelta>(entry);
+// What launches of delta nets and of state spaces share.
+template <class Launch, class Layer>
+Launch StepOps::state_launch(const Step& step, const StepEntry& entry, const Layer& layer) const {
   const LoadedOp& weights = loaded(entry);
-  DeltaLaunch launch = {};
-  launch.shape = p_.fused.shape(delta);
-  launch.in = act(delta.in);
-  launch.convolved = act(delta.convolved);
-  launch.out = act(delta.out);
-  launch.factors = memory_.delta_factors.as<float>();
+  Launch launch = {};
+  launch.shape = p_.fused.shape(layer);
+  launch.in = act(layer.in);
+  launch.convolved = act(layer.convolved);
+  launch.out = act(layer.out);
   launch.conv = weights.conv;
   launch.rate = weights.rate;
   launch.bias = weights.bias;
   launch.norm = weights.norm;
-  launch.norm_eps = delta.norm_eps;
-  launch.log_rate = delta.log_rate;
+  launch.norm_eps = layer.norm_eps;
+  launch.log_rate = layer.log_rate;
   launch.rows = step.rows;
   launch.sequences = step.sequences;
   launch.step = p_.step.table();
-  launch.states = layer_states(delta.index);
+  launch.states = layer_states(layer.index);
   launch.slot_floats = p_.sizes.slot_floats;
   launch.dependent = entry.dependent;
+  return launch;
+}
+
+void StepOps::launch(const Step& step, const StepEntry& entry, const DeltaEntry& net) {
+  auto launch = state_launch<DeltaLaunch>(step, entry, op<FusedDelta>(entry));
+  launch.factors = memory_.delta_factors.as<float>();
   cuda::launch(*net.kernel, launch, stream_);
 }
 
-void StepOps::launch(const Step& step, const StepEntry& entry, const SpaceEntry& kind) {
-  const auto& space = op<FusedSpace>(entry);
-  const LoadedOp& weights = loaded(entry);
-  SpaceLaunch launch = {};
-  launch.shape = p_.fused.shape(space);
-  launch.in = act(space.in);
-  launch.convolved = act(space.convolved);
-  launch.out = act(space.out);
-  launch.conv = weights.conv;
-  launch.conv_bias = weights.conv_bias;
-  launch.rate = weights.rate;
-  launch.bias = weights.bias;
-  launch.skip = weights.skip;
-  launch.norm = weights.norm;
-  launch.norm_eps = space.norm_eps;
-  launch.log_rate = space.log_rate;
-  launch.rows = step.rows;
-  launch.sequences = step.sequences;
-  launch.step = p_.step.table();
-  launch.states = layer_states(space.index);
-  launch.slot_floats = p_.sizes.slot_floats;
-  launch.dependent = entry.dependent;
-  cuda::launch(*kind.kernel, launch, stream_);
+void StepOps::launch(const Step& step, const StepEntry& entry, const SpaceEntry& space) {
+  auto launch = state_launch<SpaceLaunch>(step, entry, op<FusedSpace>(entry));
+  launch.conv_bias = loaded(entry).conv_bias;
+  launch.skip = loaded(entry).skip;
+  cuda::launch(*space.kernel, launch, stream_);
 }
 
 void StepOps::launch(const Step& step, const StepEntry& entry, const ShortConvEntry& kind) {

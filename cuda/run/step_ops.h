@@ -100,7 +100,9 @@ class StepOps {
   void launch(const Step& step, const StepEntry& entry, const RopeAppendEntry& rope);
   void launch(const Step& step, const StepEntry& entry, const AttentionEntry& attention);
   void launch(const Step& step, const StepEntry& entry, const DeltaEntry& net);
-  void launch(const Step& step, const StepEntry& entry, const SpaceEntry& kind);
+  void launch(const Step& step, const StepEntry& entry, const SpaceEntry& space);
+  template <class Launch, class Layer>
+  Launch state_launch(const Step& step, const StepEntry& entry, const Layer& layer) const;
   void launch(const Step& step, const StepEntry& entry, const ShortConvEntry& conv);
   void launch(const Step& step, const StepEntry& entry, const GatedActEntry& gated);
   void launch(const Step& step, const StepEntry& entry, const GatedPartEntry& gated);

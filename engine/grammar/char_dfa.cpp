@@ -288,21 +288,21 @@ CharDfa::Before CharDfa::before() const {
 // A state that does not take every plain character has 0, and each other state one more than the
 // least of those it leads to.
 std::vector<uint32_t> CharDfa::open() const {
-  std::vector<uint32_t> open(states_.size(), kUnbounded), todo;
+  std::vector<uint32_t> open(states_.size(), kUnbounded), reached;
   for (uint32_t i = 0; i < states_.size(); ++i) {
     if (takes_all_plain(states_[i])) continue;
     open[i] = 0;
-    todo.push_back(i);
+    reached.push_back(i);
   }
-  if (todo.size() == states_.size()) return {};
+  if (reached.size() == states_.size()) return {};
   const Before before = this->before();
-  for (size_t i = 0; i < todo.size(); ++i) {
-    const uint32_t at = todo[i];
+  for (size_t i = 0; i < reached.size(); ++i) {
+    const uint32_t at = reached[i];
     for (uint32_t n = before.ends[at]; n < before.ends[at + 1]; ++n) {
       const uint32_t from = before.from[n];
       if (open[from] != kUnbounded) continue;
       open[from] = open[at] + 1;
-      todo.push_back(from);
+      reached.push_back(from);
     }
   }
   return open;
@@ -355,28 +355,28 @@ void CharDfa::minimize() {
   if (states_.size() < 2 || !merge_tails()) return;
   size_t work = 100 * states_.size();  // states to look at; unmerged states are correct too
   const Before before = this->before();
-  std::vector<uint32_t> group(states_.size()), todo(states_.size());
+  std::vector<uint32_t> group(states_.size()), unsettled(states_.size());
   std::vector<size_t> sizes(2);  // of the groups
   for (uint32_t i = 0; i < states_.size(); ++i) {
     group[i] = states_[i].ends;
     ++sizes[group[i]];
-    todo[i] = i;
+    unsettled[i] = i;
   }
   std::vector<std::pair<uint32_t, uint32_t>> moved;  // states and their new groups
   State state;
-  while (!todo.empty()) {
-    if (work < todo.size()) return;
-    work -= todo.size();
-    std::sort(todo.begin(), todo.end(), [&](uint32_t a, uint32_t b) {
+  while (!unsettled.empty()) {
+    if (work < unsettled.size()) return;
+    work -= unsettled.size();
+    std::sort(unsettled.begin(), unsettled.end(), [&](uint32_t a, uint32_t b) {
       return std::pair(group[a], a) < std::pair(group[b], b);
     });
     moved.clear();
-    for (size_t begin = 0, end = 0; begin < todo.size(); begin = end) {
-      const uint32_t old = group[todo[begin]];
+    for (size_t begin = 0, end = 0; begin < unsettled.size(); begin = end) {
+      const uint32_t old = group[unsettled[begin]];
       std::unordered_map<State, std::vector<uint32_t>, HashState> parts;  // by where they lead
-      for (; end < todo.size() && group[todo[end]] == old; ++end) {
-        arcs_by_group(states_[todo[end]], group, state.arcs);
-        parts[state].push_back(todo[end]);
+      for (; end < unsettled.size() && group[unsettled[end]] == old; ++end) {
+        arcs_by_group(states_[unsettled[end]], group, state.arcs);
+        parts[state].push_back(unsettled[end]);
       }
       auto stays = parts.end();
       if (end - begin == sizes[old]) {
@@ -393,14 +393,14 @@ void CharDfa::minimize() {
         sizes.push_back(part->second.size());
       }
     }
-    todo.clear();
+    unsettled.clear();
     for (const auto& [i, to] : moved) {
       group[i] = to;
-      todo.insert(todo.end(), before.from.begin() + before.ends[i],
-                  before.from.begin() + before.ends[i + 1]);
+      unsettled.insert(unsettled.end(), before.from.begin() + before.ends[i],
+                       before.from.begin() + before.ends[i + 1]);
     }
-    std::sort(todo.begin(), todo.end());
-    todo.erase(std::unique(todo.begin(), todo.end()), todo.end());
+    std::sort(unsettled.begin(), unsettled.end());
+    unsettled.erase(std::unique(unsettled.begin(), unsettled.end()), unsettled.end());
   }
   keep_groups(group);
 }

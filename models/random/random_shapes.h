@@ -17,7 +17,7 @@ struct RandomShape {
   int heads, kv_heads, head_dim;
   int64_t vocab, context;
   bool tied;
-  // Of llama3 (Gemma 3: linear; gpt-oss, Mistral: yarn); 1: no scaling.
+  // The factor scales as llama3 does (Gemma 3: linear; gpt-oss, Mistral: yarn). 1: no scaling.
   double rope_base, rope_factor;
   const Family* family = &kLlama;
   int window = 0, period = 1;  // every period-th layer has no window
@@ -25,8 +25,8 @@ struct RandomShape {
   DeltaSpec delta = {};  // of the layers with a gated delta net, three of four; without heads: none
   FullLayersConfig full = {};
   LatentConfig latent = {};  // then the first layer has no experts
-  // Of the layers with a state space: those that `pattern` says, else all but layers 5, 15, 25, …
-  // Without heads: none.
+  // The layers that `pattern` names have a state space; without a pattern, all but layers 5, 15, 25
+  // and so on. Without heads no layer has one.
   SpaceSpec space = {};
   // Layers of one half each have a letter each: M is a state space, * attention, - a feed-forward
   // and E experts.

@@ -77,7 +77,7 @@ class CuttingPatterns {
     return read_split(json, type);
   }
 
-  // Of the patterns that see bytes, those for ASCII alone are the same for a text.
+  // A pattern for ASCII alone finds the same in bytes as in the text.
   bool read_after_bytes(const JsonPlace& json, std::string_view type) {
     if (type == "Digits" && !json.boolean_or("individual_digits", false)) {
       return merges_keep_digits_apart();

@@ -96,7 +96,7 @@ struct WideSplit {
   int runs, cluster;  // cluster: 1, or all runs
 };
 
-// As many runs as give each multiprocessor a block; of deep contexts, as many as give it two, so
+// There are as many runs as give each multiprocessor a block; in deep contexts, two blocks, so
 // that a long sequence among short ones delays the step less. Runs have at least kShortestRun
 // tokens when the sequence is as deep as `depth`; shorter sequences have shorter runs.
 inline WideSplit wide_split(int rows, const AttentionSpec& s, int depth, int multiprocessors,

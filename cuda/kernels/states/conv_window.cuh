@@ -11,7 +11,7 @@ namespace skald::cuda {
 
 inline constexpr int kConvTaps = 4;  // of the fast kernels
 
-// Where adjacent columns lie. Position p of the ring is its row p % taps.
+// The place of adjacent columns. Position p of the ring is its row p % taps.
 template <class T>
 struct ConvColumns {
   const T* in;  // the first one in row 0 of the step

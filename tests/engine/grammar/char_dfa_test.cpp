@@ -56,7 +56,7 @@ TEST_CASE("automata of texts are combined, inverted and limited as the texts are
   CHECK(!dfa_of("(a|b)*a(a|b){3}").with_length(100'000, 200'000));  // too large
 }
 
-// Of the first `count` states, those that some text tells apart, by a table of all pairs.
+// Counts the first states that some text tells apart, by a table of all pairs.
 size_t different_states(const std::vector<CharDfa::State>& states, const std::string& letters) {
   const size_t count = states.size();
   const auto next = [&](size_t state, char letter) {  // `count`: none
