@@ -86,6 +86,9 @@ struct ChosenPart {
   // The choice was complete before the kernel ahead started, or the kernel ahead has let this one
   // start after the choice was complete.
   bool early = false;
+  // The matrix of the last of `used` experts, which every row has; or nullptr. `chosen` does not
+  // name it, and it has no bias.
+  const void* shared = nullptr;
 };
 
 // For experts below one another: the product itself routes the row. Its blocks compute logits from
@@ -97,13 +100,18 @@ struct RouterPart {
   const float* weight = nullptr;  // [count, ins]; nullptr: the choice is complete
   const float *bias = nullptr, *choice_bias = nullptr;  // as RouteLaunch
   ExpertsSpec spec;
-  // [kMostRouted], each kNotSent before the product. A later product of experts beside one another,
-  // which also has this address but no `weight`, sets them to kNotSent again.
+  // [kRouterLogits], each kNotSent before the product. A later product of experts beside one
+  // another, which also has this address but no `weight`, sets them to kNotSent again.
   uint32_t* logits = nullptr;
   int32_t* chosen = nullptr;  // [used], written for later launches, in the order of their numbers
-  float* weights = nullptr;   // [used], written
+  // [used], written. With ChosenPart::shared one more: the sigmoid of shared_gate · the normed row;
+  // without a gate, 1.
+  float* weights = nullptr;
+  const float* shared_gate = nullptr;  // [ins] or nullptr
 };
-inline constexpr int kMostRouted = 512;       // experts
+inline constexpr int kMostRouted = 512;  // experts
+// The weight of an expert that every row has lies behind the logits.
+inline constexpr int kSharedLogit = kMostRouted, kRouterLogits = kMostRouted + 4;
 inline constexpr uint32_t kNotSent = ~0u;     // the bits of no logit
 inline constexpr int kMostRoutedByBlock = 4;  // logits of a block
 

@@ -26,6 +26,7 @@ Fused Fuser::run() {
            ", where it stands in this model; use --device cpu");
     }
   }
+  find_shared_experts();
   return {std::move(fused_), std::move(readers_)};
 }
 

@@ -87,6 +87,9 @@ struct FusedExperts {
   std::optional<WeightId> route_norm = {};
   bool adds = true;
   bool keeps_norm = false;  // a later op reads norm.out, such as a shared expert
+  // So many ops that follow are a shared expert: gate and up, [row_gate], down. No other op reads
+  // norm.out. 0: there is none, or it cannot be one more of the chosen experts.
+  size_t shared_ops = 0;
 };
 
 // out = keep * out + scale * norm(a_norm(a) + b_norm(b)), all float32.

@@ -48,6 +48,37 @@ bool Fuser::routed_experts() {
   return true;
 }
 
+void Fuser::find_shared_experts() {
+  for (size_t i = 0; i < fused_.size(); ++i) {
+    auto* experts = std::get_if<FusedExperts>(&fused_[i].op);
+    if (experts && experts->keeps_norm && experts->adds) experts->shared_ops = shared_expert(i);
+  }
+}
+
+size_t Fuser::shared_expert(size_t experts) const {
+  const auto& routed = std::get<FusedExperts>(fused_[experts].op);
+  if (experts + 2 >= fused_.size()) return 0;
+  const auto* gate = std::get_if<FusedLinear>(&fused_[experts + 1].op);
+  const auto* factor = std::get_if<RowGate>(&fused_[experts + 2].op);
+  const size_t last = experts + (factor ? 3 : 2);
+  const auto* down = last < fused_.size() ? std::get_if<FusedLinear>(&fused_[last].op) : nullptr;
+  if (!gate || !down) return 0;
+  const ActId in = routed.norm.out, gated = gate->out;
+  const auto has_bias = [](const std::vector<WeightId>& biases) {
+    return std::any_of(biases.begin(), biases.end(),
+                       [](WeightId bias) { return bias != WeightId::None; });
+  };
+  const bool gates = !gate->norm && gate->in == in && gate->epilogue == Epilogue::Gated &&
+                     gate->activation == routed.spec.activation;
+  const bool factors = !factor || (factor->x == gated && factor->in == in);
+  const bool adds = !down->norm && down->in == gated && down->out == routed.out &&
+                    down->epilogue == Epilogue::AddTo && !down->post_norm &&
+                    down->scale == routed.scale;
+  const bool alone = !read_after(fused_[last].last, in) && !read_after(fused_[last].last, gated);
+  const bool plain = !has_bias(gate->biases) && !has_bias(down->biases);
+  return gates && factors && adds && alone && plain ? last - experts : 0;
+}
+
 bool Fuser::experts_beside() {
   const auto* down = get<Linear>(at_);
   const size_t down_reduced = down && reduces(at_ + 1, down->out);

@@ -118,6 +118,9 @@ class Fuser {
   // down, norm; norm, norm, experts, norm; add, norm, add: a feed-forward and experts beside it,
   // whose router has a norm of its own
   bool experts_beside();
+  // Sets FusedExperts::shared_ops of all experts.
+  void find_shared_experts();
+  size_t shared_expert(size_t experts) const;  // the ops of fused_ that follow these experts
   // embed, linear, norm of parts, add: an embedding for each layer, from the token's and from the
   // stream
   bool layer_embeddings();

@@ -88,7 +88,9 @@ class Lister {
            int most_rows) {
     KernelUse use{ops_, weights, shape, 1, {}};
     for (size_t i = 0; i < rows_.size(); ++i) {
-      use.kernels.push_back(rows_[i] > most_rows ? "-" : launches_text(fused_, plans[i], at_));
+      // A launch of another op may do this op's work.
+      const std::string launches = launches_text(fused_, plans[i], at_);
+      use.kernels.push_back(rows_[i] > most_rows || launches.empty() ? "-" : launches);
     }
     const auto same = std::find_if(uses_.begin(), uses_.end(), [&](const KernelUse& other) {
       return other.ops == use.ops && other.weights == use.weights && other.shape == use.shape &&

@@ -68,7 +68,8 @@ std::string entry_text(const FusedProgram& fused, const StepEntry& entry) {
       [](const SortChoicesEntry&) { return std::string("sort_choices"); },
       [](const ExpertsEntry& experts) {
         return concat(experts.routes ? "router in " : "", experts.kernel->name,
-                      experts.shape.sums ? " (sum)" : "", experts.in_place ? " (in place)" : "");
+                      experts.shape.sums ? " (sum)" : "", experts.in_place ? " (in place)" : "",
+                      experts.shape.with_shared && experts.shape.sums ? ", shared expert" : "");
       },
       [](const ExpertsGateEntry&) { return std::string("gate"); },
       [](const PlaceRowsEntry&) { return std::string("place_rows"); },

@@ -63,13 +63,14 @@ ExpertSizes expert_sizes(const FusedProgram& fused, const SizeOptions& options) 
     const std::vector<ExpertStack> stacks = fused.stacks(*experts);
     const int64_t dim = stacks.back().outs, ffn_dim = stacks.back().ins;
     grow(sizes.logits, rows * experts->spec.count * 4);
-    grow(sizes.router_logits, kMostRouted * 4);
-    grow(sizes.choices, places * 4);
+    grow(sizes.router_logits, kRouterLogits * 4);
+    grow(sizes.choices,
+         (places + 1) * 4);  // a shared expert may be one more (ExpertsShape::with_shared)
     grow(sizes.begins, (int64_t{experts->spec.count} + 2) * 4);
     grow(sizes.slots, int64_t{experts->spec.count} * 4);
     grow(sizes.moves, (int64_t{experts->spec.count} * 2 + 2) * 4);
     grow(sizes.tickets, std::max(route_tickets(rows), row_sum_tickets(dim)) * 4);
-    grow(sizes.gated, places * ffn_dim * fused.element);
+    grow(sizes.gated, (places + 1) * ffn_dim * fused.element);
     if (stacks.size() > 2) grow(sizes.pairs, places * 2 * ffn_dim * fused.element);
     grow(sizes.sums, places * dim * 4);
     // Wgmma: the GPU runs sm_90a code, as experts_many_sm90 needs. Rows that it reads in the order

@@ -90,7 +90,9 @@ StepPlan StepPlanner::run() {
     const bool head = linear && linear->epilogue == Epilogue::Logits;
     if (head ? kind_.head || kind_.decode : !kind_.head) {
       if (is_copied(at_)) emit(AwaitEntry(), false);
-      if (is_on_host(at_)) {
+      if (joined_ > 0) {
+        --joined_;
+      } else if (is_on_host(at_)) {
         emit(HostEntry{linear && linear->leaves_copy}, false);
         norms_known_ = false;
         plan_.waits = true;
@@ -203,9 +205,11 @@ void StepPlanner::add(const FusedExperts& op) {
   std::vector<ExpertsEntry> products = expert_products(op, in_place);
   const bool apart = products.size() > 2;  // gate and up are two stacks
   ExpertsEntry &gate = products.front(), &down = products.back();
+  if (!apart) join_shared(op, gate, down);
   if (!apart && routes_inside(op, gate, down)) {
     gate.routes = down.routed = true;
     gate.in.act = op.norm.in;
+    if (gate.shape.with_shared) joined_ = op.shared_ops;
   } else {
     emit(RouteEntry(), dependent_);
   }
@@ -299,9 +303,41 @@ std::vector<ExpertsEntry> StepPlanner::expert_products(const FusedExperts& op,
 bool StepPlanner::routes_inside(const FusedExperts& op, const ExpertsEntry& gate,
                                 const ExpertsEntry& down) const {
   const RoutingShape routing = {kind_.rows, op.spec.used, op.spec.count};
-  return gate.kernel->routes && gate.kernel == down.kernel && !op.keeps_norm && !setting_.gpu.mps &&
+  const bool normed = op.keeps_norm && !gate.shape.with_shared;  // another op reads the norm
+  return gate.kernel->routes && gate.kernel == down.kernel && !normed && !setting_.gpu.mps &&
          !fused_.routes_apart(op) && op.spec.used_groups == op.spec.groups &&
          gate.kernel->routes(gate.shape, routing, setting_.gpu.multiprocessors);
+}
+
+// If the kernel of the chosen experts can compute the shared expert as one more of them, and route
+// the row too, says so in both products.
+void StepPlanner::join_shared(const FusedExperts& op, ExpertsEntry& gate,
+                              ExpertsEntry& down) const {
+  const bool biased = op.gate_bias != WeightId::None || op.up_bias != WeightId::None ||
+                      op.down_bias != WeightId::None;
+  if (op.shared_ops == 0 || biased || kind_.rows != 1 || kind_.observed) return;
+  for (size_t i = at_ + 1; i <= at_ + op.shared_ops; ++i) {
+    if (is_copied(i) || is_on_host(i)) return;
+  }
+  const RoutingShape routing = {kind_.rows, op.spec.used, op.spec.count};
+  const auto joined = [&](ExpertsEntry product, size_t shared) {
+    product.shape.with_shared = true;
+    product.shared_op = shared;
+    return product;
+  };
+  const auto fits = [&](const ExpertsEntry& product) {
+    const auto& linear = std::get<FusedLinear>(fused_.ops[product.shared_op].op);
+    const std::vector<Piece> pieces = fused_.pieces(linear);
+    const ExpertsShape& shape = product.shape;
+    return pieces.size() == 1 && pieces.front().format == shape.format &&
+           fused_.outs(linear) == shape.outs && fused_.ins(linear) == shape.ins &&
+           product.kernel->supports(shape, routing);
+  };
+  ExpertsEntry with_gate = joined(gate, at_ + 1), with_down = joined(down, at_ + op.shared_ops);
+  if (op.shared_ops == 3) with_gate.shared_gate = at_ + 2;
+  if (!fits(with_gate) || !fits(with_down) || !routes_inside(op, with_gate, with_down)) return;
+  gate = std::move(with_gate);
+  down = std::move(with_down);
 }
 
 }  // namespace skald::cuda

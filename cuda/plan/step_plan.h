@@ -194,6 +194,10 @@ struct ExpertsEntry {
   bool slots = false;     // in the slots that CacheEntry has given them
   bool routes = false;    // gate and up: routes the row, so that there is no RouteEntry
   bool routed = false;    // down: after such gate and up
+  // With shape.with_shared: the op whose matrix is the shared expert's. shared_gate: for gate and
+  // up, the RowGate of that expert, if it has one.
+  size_t shared_op = 0;
+  std::optional<size_t> shared_gate = {};
 };
 struct ExpertsGateEntry {};
 // Copies rows to where a kernel of experts reads them in the order of places.

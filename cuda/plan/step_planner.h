@@ -78,6 +78,7 @@ class StepPlanner {
                   std::optional<PlaceRowsEntry>& last);
   bool routes_inside(const FusedExperts& op, const ExpertsEntry& gate,
                      const ExpertsEntry& down) const;
+  void join_shared(const FusedExperts& op, ExpertsEntry& gate, ExpertsEntry& down) const;
 
   // In step_copies.cpp.
   HostPart host_part() const;
@@ -108,6 +109,7 @@ class StepPlanner {
   const std::vector<CopyTime> copies_;
   StepPlan plan_;
   size_t at_ = 0;             // index of the op that is being planned
+  size_t joined_ = 0;         // so many ops that follow are a part of what is planned already
   size_t tickets_ = 0;        // tickets of the products so far
   Pending before_, after_;    // left by the last op; for the next op
   bool norms_known_ = false;  // the carried buffer holds the factors of the last norm

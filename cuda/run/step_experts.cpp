@@ -71,6 +71,10 @@ void StepOps::launch(const Step& step, const StepEntry& entry, const ExpertsEntr
     launch.signal = entry.left(EdgeKind::Signal) ? memory_.products.signal() : nullptr;
     launch.wait = entry.taken(EdgeKind::Signal) ? memory_.products.signal() : nullptr;
   }
+  if (experts.shape.with_shared) {
+    launch.shared = p_.loaded.ops()[experts.shared_op].pieces.front().data;
+    if (experts.shared_gate) launch.shared_gate = p_.loaded.ops()[*experts.shared_gate].gate;
+  }
   RouteLaunch route = {};
   if (experts.routes) {
     route = route_launch(step, entry);

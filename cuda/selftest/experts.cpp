@@ -91,6 +91,13 @@ struct Layer {
     return l;
   }
 
+  bool has_shared() const { return c.shared != selftest::Shared::None; }
+  // The shared expert's matrix follows those of the others.
+  void take_shared(ExpertsLaunch& launch) const {
+    if (!launch.with_shared) return;
+    launch.shared = static_cast<const std::byte*>(launch.weight) + c.spec.count * launch.stride;
+  }
+
   // The products' shapes. Gate and up are one product unless they are apart. Without a gate, this
   // is the product of up.
   ExpertsLaunch gate_launch() const {
@@ -98,6 +105,7 @@ struct Layer {
     ExpertsLaunch l = launch(c.type, c.ffn_dim * (pairs ? 2 : 1), c.dim);
     l.epilogue = pairs ? Epilogue::Gated : Epilogue::Store;
     l.activates = c.gateless;
+    l.with_shared = has_shared();
     l.out_stride = c.apart ? 2 * c.ffn_dim : c.ffn_dim;
     return l;
   }
@@ -112,6 +120,7 @@ struct Layer {
     l.by_place = true;
     l.epilogue = sums ? Epilogue::AddTo : Epilogue::Floats;
     l.sums = sums;
+    l.with_shared = sums && has_shared();
     l.scale = sums ? selftest::kScale : 1;
     l.out_stride = c.dim;
     return l;
@@ -192,7 +201,8 @@ struct Layer {
                                false,
                                false,
                                floats(data.route_weight)};
-    const TestBuffer router_logits = buffers.holding(std::vector<uint32_t>(kMostRouted, kNotSent));
+    const TestBuffer router_logits =
+        buffers.holding(std::vector<uint32_t>(kRouterLogits, kNotSent));
     if (!routes) {
       launch_route(route, test.stream);
       launch_sort_choices(routing, false, test.stream);
@@ -201,7 +211,7 @@ struct Layer {
     const RowOrder order = gated_order(kernel);
     const TestBuffer gated =
         buffers.poisoned(order == RowOrder::Placed ? PlacedLayout(places, c.ffn_dim).bytes(order)
-                                                   : places * c.ffn_dim * element);
+                                                   : (places + has_shared()) * c.ffn_dim * element);
     const TestBuffer own_tickets = buffers.holding(std::vector<int32_t>(2));
     ExpertsLaunch first = gate_launch();
     first.tickets = reinterpret_cast<unsigned*>(own_tickets.data);
@@ -213,6 +223,8 @@ struct Layer {
     }
     first.routing = routing;
     first.weight = holding(gate);
+    take_shared(first);
+    first.shared_gate = floats(data.shared_gate);
     first.bias = floats(c.gateless ? data.up_bias
                         : c.apart  ? data.gate_bias
                                    : alternating(data.gate_bias, data.up_bias));
@@ -317,6 +329,7 @@ struct Layer {
     summed.in = last.in;
     summed.routing = last.routing;
     summed.weight = last.weight;
+    take_shared(summed);
     summed.bias = last.bias;
     summed.router_logits = last.router_logits;
     summed.results = reinterpret_cast<float*>(results.data);
@@ -361,8 +374,8 @@ void test_kernel(const Layer& layer, const ExpertsKernel& kernel, bool routes,
   buffers.reset();
   const int64_t choices = int64_t{c.rows} * c.spec.used;
   const auto list = [&](int64_t count) { return buffers.poisoned(count * 4); };
-  const TestBuffer chosen = list(choices), weights = list(choices), places = list(choices),
-                   row_of = list(choices), begins = list(c.spec.count + 2);
+  const TestBuffer chosen = list(choices), weights = list(choices + layer.has_shared()),
+                   places = list(choices), row_of = list(choices), begins = list(c.spec.count + 2);
   const TestBuffer tiles = buffers.poisoned(placed_tiles({c.rows, c.spec.used, c.spec.count}) *
                                             int64_t{sizeof(PlacedTile)});
   const auto ints = [](const TestBuffer& buffer) {
@@ -377,6 +390,8 @@ void test_kernel(const Layer& layer, const ExpertsKernel& kernel, bool routes,
                            reinterpret_cast<PlacedTile*>(tiles.data),
                            ints(begins) + c.spec.count + 1};
   if (!layer.takes(kernel, routing) || (routes && !layer.routes(kernel, routing))) return;
+  if (layer.has_shared() && !routes)
+    return;  // the weight of the shared expert comes from the router
   std::string problem;
   const TestBuffer x = layer.run(kernel, routing, routes, buffers.holding(layer.data.x), problem);
   std::vector<int32_t> got(layer.data.chosen.size());

@@ -136,6 +136,14 @@ std::vector<ExpertsCase> experts_cases(Extent extent) {
       cases.back().biased = biased;
     }
   };
+  // For kernels of one row that take the shared expert as one more chosen one.
+  const auto add_shared = [&](ExpertsCase c, Gating gating) {
+    for (const Shared shared : {Shared::Plain, Shared::Gated}) {
+      add(c);
+      cases.back().shared = shared;
+      cases.back().spec.gating = gating;
+    }
+  };
   constexpr DType kPlain[] = {DType::F32, DType::F16, DType::BF16};
   if (extent == Extent::Small) {
     for (const DType type : kPlain) add({type, {5, 2}, 64, 96, 3});
@@ -146,6 +154,7 @@ std::vector<ExpertsCase> experts_cases(Extent extent) {
     add_biased({DType::BF16, {5, 2}, 96, 64, 40});
     for (const int rows : {1, 9}) add_own_route({DType::BF16, {8, 2}, 96, 64, rows});
     for (const DType type : {DType::BF16, DType::Q8_0}) add_gateless(type, 96, 64, false);
+    add_shared({DType::Q8_0, {5, 2}, 96, 64, 1}, Gating::Softmax);
     return cases;
   }
   for (const DType type : kPlain) {
@@ -198,7 +207,13 @@ std::vector<ExpertsCase> experts_cases(Extent extent) {
       for (const int dim : {2304, 4352}) add({format.type, {40, 2}, dim, 32, 1});
       for (const int count : {40, 280}) add({format.type, {count, 5}, 64, 32, 1, Taste::Ties});
       add_biased({format.type, {8, 8}, 256, 1280, 1});
+      for (const int count : {1, 140, 263, 512}) {
+        add_shared({format.type, {count, 1}, 64, 32, 1}, Gating::Sigmoid);
+      }
+      add_shared({format.type, {31, 31}, 2304, 32, 1}, Gating::Softmax);
     }
+    add_shared({format.type, {6, 2}, 3 * block, block, 1}, Gating::Sigmoid);
+    add_shared({format.type, {6, 3}, 256, 1280, 1}, Gating::Softmax);
     add({format.type, {4, 2}, 512, 256, 300});  // tiles of 160 places
     add_gateless(format.type, 256, 512, format.type == DType::Q8_0);
     if (format.type == DType::Q4_K || format.type == DType::MXFP4) {
@@ -220,8 +235,9 @@ ExpertsData make_data(const ExpertsCase& c, uint64_t seed) {
   make_router(c, numbers, data);
   const size_t dim = static_cast<size_t>(c.dim), ffn_dim = static_cast<size_t>(c.ffn_dim);
   const size_t count = static_cast<size_t>(c.spec.count);
+  const size_t all = count + (c.shared == Shared::None ? 0 : 1);
   std::vector<std::vector<float>> gate, up, down;
-  for (size_t e = 0; e < count; ++e) {
+  for (size_t e = 0; e < all; ++e) {
     const uint64_t own = seed * 1000003 + e * 3;
     data.gate.push_back(weights_of(c.type, c.ffn_dim, c.dim, own));
     data.up.push_back(weights_of(c.up_type(), c.ffn_dim, c.dim, own + 1));
@@ -247,8 +263,12 @@ ExpertsData make_data(const ExpertsCase& c, uint64_t seed) {
   for (size_t e = 0; e < count && c.own_route; ++e) {
     data.expert_scale.push_back(0.5f + std::fabs(numbers.spread()));
   }
-  const auto bias = [](const std::vector<float>& all, size_t at) {
-    return all.empty() ? 0.0 : double{all[at]};
+  const float shared_size = 1.3f / std::sqrt(static_cast<float>(c.dim));
+  for (int64_t i = 0; i < c.dim && c.shared == Shared::Gated; ++i) {
+    data.shared_gate.push_back(shared_size * numbers.spread());
+  }
+  const auto bias = [](const std::vector<float>& values, size_t at) {
+    return values.empty() ? 0.0 : double{values[at]};
   };
   double squares = 0;
   std::vector<double> normed(dim), routed(dim), logits(count), gated(ffn_dim), sum(dim), sizes(dim);
@@ -275,6 +295,12 @@ ExpertsData make_data(const ExpertsCase& c, uint64_t seed) {
     } while (!choice.clear);
     data.x.insert(data.x.end(), x.begin(), x.end());
     data.chosen.insert(data.chosen.end(), choice.experts.begin(), choice.experts.end());
+    if (c.shared != Shared::None) {
+      choice.experts.push_back(c.spec.count);
+      const double logit =
+          c.shared == Shared::Gated ? dot(data.shared_gate.data(), normed.data(), dim).value : 0;
+      choice.weights.push_back(c.shared == Shared::Gated ? 1 / (1 + std::exp(-logit)) : 1);
+    }
     std::fill(sum.begin(), sum.end(), 0);
     std::fill(sizes.begin(), sizes.end(), 0);
     for (size_t i = 0; i < choice.experts.size(); ++i) {
@@ -321,6 +347,9 @@ std::string label(const ExpertsCase& c) {
                 c.dim, "] x ", c.rows, " rows", kTastes[static_cast<size_t>(c.taste)],
                 c.apart ? ", up apart" : "", c.biased ? ", biases" : "",
                 c.own_route ? ", a norm for the router" : "", c.gateless ? ", no gate" : "",
+                c.shared == Shared::Plain   ? ", a shared expert"
+                : c.shared == Shared::Gated ? ", a shared expert with a gate"
+                                            : "",
                 c.spec.activation == Activation::ClampedSwiglu ? ", clamped" : "",
                 c.spec.gating == Gating::Sigmoid ? ", sigmoids" : "");
 }

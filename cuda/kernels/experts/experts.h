@@ -122,6 +122,9 @@ struct ExpertsShape {
   // result, in the order of the choices; AddTo adds that to out, the residual stream.
   bool sums = false;
   float scale = 1;
+  // One row: the sum has one more expert, which every row has (ExpertsLaunch::shared). Only
+  // gemv_q_experts_sm90 has it, where gate and up route the row.
+  bool with_shared = false;
   bool dependent;  // LinearShape's
   // The choice of experts was complete before the kernel ahead let this one start; for kernels
   // that let the next one start after the choice (ExpertsKernel::after_choice).
@@ -137,7 +140,7 @@ struct ExpertsLaunch : ExpertsShape {
   const float* bias;  // [count, outs] or nullptr, in the order of the weight's rows
   const void* in;     // [rows, ins], or [places, ins]; for experts_many_sm90 a PlacedLayout
   // Store: [places, outs]; Floats: float; Gated: [places, outs / 2]. May be columns of a wider
-  // matrix. With `sums`: float [outs].
+  // matrix. With `sums`: float [outs]. The shared expert has the place after those of the choices.
   void* out;
   Routing routing;
   // Kernels for one row, experts_few and experts_many_sm90 have a block on each.
@@ -153,6 +156,10 @@ struct ExpertsLaunch : ExpertsShape {
   unsigned *signal, *wait;
   const RouteLaunch* route;
   uint32_t* router_logits;
+  // Of an expert that every row has: the matrix, laid out like another expert's, and as
+  // RouterPart::shared_gate. routing.weights then has room for one weight more.
+  const void* shared;
+  const float* shared_gate;
 };
 template <KernelId>
 void launch_experts(const ExpertsLaunch& launch, Stream stream);

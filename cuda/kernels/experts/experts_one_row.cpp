@@ -13,7 +13,8 @@ void launch_gemv_q_experts_sm90(const ExpertsLaunch& a, Stream stream) {
   launch.bias = a.bias;
   launch.in = a.in;
   launch.out = a.out;
-  launch.chosen = {a.routing.chosen, a.routing.weights, a.stride, a.chosen_early};
+  launch.chosen = {a.routing.chosen, a.routing.weights, a.stride, a.chosen_early, a.shared};
+  check(a.with_shared == (a.shared != nullptr), "a shared expert has a matrix");
   launch.gemv.ticket = a.tickets;
   launch.gemv_q.signal = a.signal;
   launch.gemv_q.wait = a.wait;
@@ -26,7 +27,7 @@ void launch_gemv_q_experts_sm90(const ExpertsLaunch& a, Stream stream) {
     launch.norm_weight = route.norm_weight;
     launch.norm_eps = route.norm_eps;
     launch.router = {route.router,    route.bias,       route.choice_bias, route.spec,
-                     a.router_logits, a.routing.chosen, a.routing.weights};
+                     a.router_logits, a.routing.chosen, a.routing.weights, a.shared_gate};
   } else {
     // The next kernel may read the choice ahead of its wait, and this one's wait is for the choice.
     launch.gemv_q.next_starts_late = !a.chosen_early;

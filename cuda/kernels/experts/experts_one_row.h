@@ -11,9 +11,10 @@ inline LinearShape one_row_product(const ExpertsShape& a, const RoutingShape& ro
   LinearShape shape = {};
   shape.type = a.type;
   shape.format = a.format;
-  shape.experts = {routing.used, a.sums};
-  shape.outs = a.outs * (a.sums ? 1 : routing.used);
-  shape.ins = a.ins * (a.sums ? routing.used : 1);
+  const int used = routing.used + (a.with_shared ? 1 : 0);
+  shape.experts = {used, a.sums};
+  shape.outs = a.outs * (a.sums ? 1 : used);
+  shape.ins = a.ins * (a.sums ? used : 1);
   shape.rows = 1;
   shape.out_stride = a.out_stride;
   shape.epilogue = a.epilogue;

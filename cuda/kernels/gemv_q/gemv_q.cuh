@@ -300,6 +300,7 @@ __device__ __forceinline__ void run_gemv_q(const LinearLaunch& a, const Layout& 
         receive_choice(a.router, false, [&](const auto& choice) {
           choice.store(a.router.spec, a.router.chosen, a.router.weights);
         });
+        if (a.chosen.shared) store_shared_weight(a.router);
         __threadfence();
         __syncwarp();
         let_next_kernel_start();

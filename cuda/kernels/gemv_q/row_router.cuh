@@ -45,7 +45,8 @@ __device__ inline void send_logits(const LinearLaunch& a, RouterSums& sums) {
   const int thread = static_cast<int>(threadIdx.x) % kThreads, warp = thread / 32;
   const int lane = thread % 32;
   const int blocks = static_cast<int>(gridDim.x), block = static_cast<int>(blockIdx.x);
-  const int own = (r.spec.count - block + blocks - 1) / blocks;
+  const int all = r.spec.count + (r.shared_gate ? 1 : 0);  // the gate is one more row
+  const int own = (all - block + blocks - 1) / blocks;
   const int fours = static_cast<int>(a.ins / 4);
   const auto load = [&](float4(&to)[kEach], const float* from, int first) {
 #pragma unroll
@@ -54,7 +55,10 @@ __device__ inline void send_logits(const LinearLaunch& a, RouterSums& sums) {
       to[i] = at < fours ? __ldg(reinterpret_cast<const float4*>(from) + at) : float4{};
     }
   };
-  const auto row_of = [&](int e) { return r.weight + int64_t{block + e * blocks} * a.ins; };
+  const auto row_of = [&](int e) {
+    const int row = block + e * blocks;
+    return row == r.spec.count ? r.shared_gate : r.weight + int64_t{row} * a.ins;
+  };
   float4 norms[kEach], weights[kAhead][kEach] = {};
   const auto load_chunk = [&](int first) {
     load(norms, a.norm_weight, first);
@@ -111,9 +115,11 @@ __device__ inline void send_logits(const LinearLaunch& a, RouterSums& sums) {
     };
     const float norm = rsqrtf(total(kMostRoutedByBlock) / static_cast<float>(a.ins) + a.norm_eps);
     const int expert = block + thread * blocks;
-    const float logit = total(thread) * norm + (r.bias ? __ldg(r.bias + expert) : 0);
-    const float gated = gated_logit(logit, r.spec.gating);
-    if (sends) send_logit(r.logits + expert, gated);
+    const bool is_gate = expert == r.spec.count;
+    const float bias = r.bias && !is_gate ? __ldg(r.bias + expert) : 0;
+    const float logit = total(thread) * norm + bias;
+    const float gated = gated_logit(logit, is_gate ? Gating::Sigmoid : r.spec.gating);
+    if (sends) send_logit(r.logits + (is_gate ? kSharedLogit : expert), gated);
   };
   // The first pass runs before the wait, on whatever numbers the memory holds: it loads the code,
   // since code that runs for the first time is slow.
@@ -131,6 +137,22 @@ __device__ inline void send_logits(const LinearLaunch& a, RouterSums& sums) {
 __device__ inline void clear_logits(const RouterPart& r) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   for (int i = lane; i < r.spec.count; i += 32) r.logits[i] = kNotSent;
+  if (lane == 0) r.logits[kSharedLogit] = kNotSent;
+}
+
+// Writes the weight of the expert that every row has, behind those of the chosen ones. A warp calls
+// it.
+__device__ inline void store_shared_weight(const RouterPart& r) {
+  if (threadIdx.x % 32 != 0) return;
+  float weight = 1;
+  if (r.shared_gate) {
+    uint32_t bits;
+    do {
+      bits = load_relaxed(r.logits + kSharedLogit);
+    } while (bits == kNotSent);
+    weight = __uint_as_float(bits);
+  }
+  r.weights[r.spec.used] = weight;
 }
 
 // Waits for all logits, chooses, and calls fn with the choice. A warp calls it. Routers of up to

@@ -86,7 +86,8 @@ struct ChosenMatrix {
   int64_t expert;
 };
 
-// Finds the chosen experts. A warp calls it. Waits for the choice.
+// Finds the chosen experts. A warp calls it. Waits for the choice. The last one may be an expert
+// that every row has.
 __device__ inline void find_experts(const LinearLaunch& a, ChosenMatrix* experts) {
   const auto put = [&](int slot, int64_t expert) {
     experts[slot] = {static_cast<const char*>(a.weight) + expert * a.chosen.stride, expert};
@@ -98,7 +99,11 @@ __device__ inline void find_experts(const LinearLaunch& a, ChosenMatrix* experts
     });
   } else {
     if (!a.chosen.early) wait_for_kernel_ahead();
-    if (lane < a.experts.used) put(lane, __ldcg(a.chosen.chosen + lane));
+    const int chosen = a.experts.used - (a.chosen.shared ? 1 : 0);
+    if (lane < chosen) put(lane, __ldcg(a.chosen.chosen + lane));
+  }
+  if (a.chosen.shared && lane == 0) {
+    experts[a.experts.used - 1] = {static_cast<const char*>(a.chosen.shared), -1};
   }
   __syncwarp();
 }

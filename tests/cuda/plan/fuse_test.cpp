@@ -394,7 +394,7 @@ TEST_CASE("the experts' buffers have a row for each expert that a token uses") {
   const cuda::Sizes sizes = sizes_of(model);
   CHECK(sizes.placement.device >= model.weights->bytes());
   CHECK(sizes.placement.device <= model.weights->bytes() + (1 << 20));
-  CHECK(sizes.experts.gated == 64 * 8 * 768 * 2);
+  CHECK(sizes.experts.gated == (64 * 8 + 1) * 768 * 2);  // and one for a shared expert
   CHECK(sizes.experts.sums == 64 * 8 * 2048 * 4);
   CHECK(sizes.experts.logits == 64 * 128 * 4);
   CHECK(sizes.experts.pairs == 0);
@@ -426,7 +426,8 @@ TEST_CASE("the list of kernels names those of each family's own ops") {
   CHECK(has(kernels(shape_model("qwen3-30b-a3b", "q4_0"), 512),
             "sort_choices + place_rows + experts_many_sm90 + place_rows + experts_many_sm90 + "
             "combine\n"));
-  // Quantized experts of one row: gate and up route the row, unless a shared expert reads the norm.
+  // Quantized experts of one row: gate and up route the row, unless a shared expert of another size
+  // reads the norm.
   CHECK(has(kernels(shape_model("qwen3-30b-a3b", "q4_k_m"), 1),
             "[2048, 768] Q4_K): router in gemv_q_experts_sm90 + gemv_q_experts_sm90 (sum)\n"));
   CHECK(has(kernels(shape_model("qwen1.5-moe-a2.7b", "q8_0"), 1),

@@ -138,6 +138,8 @@ TEST_CASE("one row has the same bits each time its experts are chosen") {
   RandomLlama shape;
   shape.type = GENERATE(DType::Q8_0, DType::Q4_K);
   shape.experts = {40, 3, 256, true, {}};
+  shape.experts.shared_gate = GENERATE(false, true);
+  shape.experts.shared_dim = shape.experts.shared_gate ? 256 : 0;
   const Model model = random_llama(shape);
   const auto executor = cuda::make_executor(model, RunOptions(), 0, switches());
   const std::vector<int32_t> text = random_tokens(48, 5, shape.vocab);
@@ -154,6 +156,9 @@ TEST_CASE("one row's experts have the results that float32 has", "[small]") {
   shape.type = GENERATE(DType::Q8_0, DType::Q4_K);
   shape.layers = 1;
   shape.experts = {3, 3, 256, true, {}};
+  shape.experts.shared_gate = GENERATE(false, true);
+  shape.experts.shared_dim = GENERATE(0, 256);
+  if (shape.experts.shared_dim == 0) shape.experts.shared_gate = false;
   const Model model = random_llama(shape);
   const std::vector<int32_t> text = random_tokens(3, 5, shape.vocab);
   const Logits got = run_alone(*cuda::make_executor(model, RunOptions(), 0, switches()), text, 1);
