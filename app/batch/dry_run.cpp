@@ -8,6 +8,7 @@
 #include "app/files/json.h"
 #include "app/files/signals.h"
 #include "app/jobs/progress.h"
+#include "app/model/cache_types.h"
 #include "engine/base/counted.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
@@ -129,13 +130,14 @@ std::string to_text(const BatchEstimate& estimate) {
   const MemoryPlan& plan = estimate.limits.plan;
   std::string text = concat("lines            ", census.lines, ", ", census.bad, " bad");
   if (census.skipped > 0) text += concat(", ", census.skipped, " skipped as too long");
-  text += concat("\nprompt tokens    ", census.prompt_tokens, " (", census.shortest, " to ",
-                 census.longest, " each)\nnew tokens       ", census.most_new_tokens,
-                 " at most, in ", counted(census.texts, "text"), "\nat a time        ",
-                 counted(run.sequences, "text"), ", ", counted(run.rows, "token"), " a step, ",
-                 counted(run.cache_tokens, "token"), " in the cache\nmemory           ",
-                 size_text(plan.needed()), estimate.devices > 1 ? " on each device" : "", ", ",
-                 size_text(plan.available), " can be had\n");
+  text += concat(
+      "\nprompt tokens    ", census.prompt_tokens, " (", census.shortest, " to ", census.longest,
+      " each)\nnew tokens       ", census.most_new_tokens, " at most, in ",
+      counted(census.texts, "text"), "\nat a time        ", counted(run.sequences, "text"), ", ",
+      counted(run.rows, "token"), " a step, ", counted(run.cache_tokens, "token"), " in the cache",
+      run.cache_types.any() ? concat(" as ", to_text(plan.cache_types)) : "", "\nmemory           ",
+      size_text(plan.needed()), estimate.devices > 1 ? " on each device" : "", ", ",
+      size_text(plan.available), " can be had\n");
   if (census.texts == 0) return text;
   text += concat("time             ", duration_text(estimate.seconds()), " at most (prompts ",
                  duration_text(estimate.prompt_seconds()), ", new tokens ",
@@ -151,22 +153,24 @@ std::string to_text(const BatchEstimate& estimate) {
 Json to_json(const BatchEstimate& estimate) {
   const BatchCensus& census = estimate.census;
   const RunOptions& run = estimate.limits.run;
-  return {{"lines", census.lines},
-          {"bad", census.bad},
-          {"skipped", census.skipped},
-          {"texts", census.texts},
-          {"tokens_in", census.prompt_tokens},
-          {"most_tokens_out", census.most_new_tokens},
-          {"max_seqs", run.sequences},
-          {"max_tokens_per_step", run.rows},
-          {"cache_tokens", run.cache_tokens},
-          {"memory_bytes", estimate.limits.plan.needed()},
-          {"devices", estimate.devices},
-          {"tokens_per_second", {{"in", estimate.rates.prompt}, {"out", estimate.rates.text}}},
-          {"prompt_seconds", estimate.prompt_seconds()},
-          {"most_text_seconds", estimate.text_seconds()},
-          {"most_seconds", estimate.seconds()},
-          {"most_gpu_hours", estimate.gpu_hours()}};
+  Json json = {{"lines", census.lines},
+               {"bad", census.bad},
+               {"skipped", census.skipped},
+               {"texts", census.texts},
+               {"tokens_in", census.prompt_tokens},
+               {"most_tokens_out", census.most_new_tokens},
+               {"max_seqs", run.sequences},
+               {"max_tokens_per_step", run.rows},
+               {"cache_tokens", run.cache_tokens},
+               {"memory_bytes", estimate.limits.plan.needed()},
+               {"devices", estimate.devices},
+               {"tokens_per_second", {{"in", estimate.rates.prompt}, {"out", estimate.rates.text}}},
+               {"prompt_seconds", estimate.prompt_seconds()},
+               {"most_text_seconds", estimate.text_seconds()},
+               {"most_seconds", estimate.seconds()},
+               {"most_gpu_hours", estimate.gpu_hours()}};
+  add_cache_types(estimate.limits.plan.cache_types, json);
+  return json;
 }
 
 }  // namespace skald

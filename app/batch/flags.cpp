@@ -1,6 +1,7 @@
 #include "app/batch/flags.h"
 
 #include "app/files/json.h"
+#include "app/model/cache_types.h"
 #include "app/program/command.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
@@ -111,6 +112,7 @@ Json batch_settings(const BatchFlags& flags, const SamplingParams& params) {
                        {"exact", flags.model.run.exact},
                        {"reproducible", flags.reproducible}});
   // Not written without the flag: earlier versions wrote outputs that --resume still continues.
+  add_cache_types(flags.model.run.cache_types, settings);
   if (flags.separate_thinking) settings["separate_thinking"] = true;
   if (!flags.chat.variables.empty()) settings["chat_template_kwargs"] = flags.chat.variables;
   if (!flags.chat.effort.empty()) settings["reasoning_effort"] = flags.chat.effort;

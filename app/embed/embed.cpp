@@ -10,6 +10,7 @@
 #include "app/jobs/limits.h"
 #include "app/jobs/run.h"
 #include "app/jobs/work.h"
+#include "app/model/cache_types.h"
 #include "app/model/open.h"
 #include "app/model/plan_report.h"
 #include "app/program/command.h"
@@ -129,6 +130,7 @@ int embed(EmbedCommandFlags& flags) {
                    {"text", flags.text},
                    {"plain", options.plain},
                    {"npy", options.rows_alike}};
+  add_cache_types(flags.model.run.cache_types, settings);
   settings.update(embed_settings(choice));
   JobRun job(flags, *reader, settings, {.claim = claim, .text = flags.text});
   std::vector<std::unique_ptr<Executor>> executors;

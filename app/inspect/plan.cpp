@@ -145,6 +145,7 @@ int plan(PlanFlags& flags) {
     options.rows = default_rows(model, options, target.cuda ? &target.gpu : nullptr);
   }
   report.rows = options.rows;
+  report.shows_cache = options.cache_types.any();
   for (const Tensor& tensor : model.weights->tensors()) {
     report.parameters += tensor.view.rows * tensor.view.cols;
   }

@@ -275,6 +275,8 @@ BenchReport measure_all(const BenchFlags& flags, const std::vector<BenchCase>& c
     report.parameters += tensor.view.rows * tensor.view.cols;
   }
   report.device = executor->description();
+  report.cache_types = executor->cache_types();
+  report.shows_cache = options.cache_types.any();
   if (!device.cuda) {
     report.threads = options.threads > 0 ? options.threads : cpu::available_threads();
   }

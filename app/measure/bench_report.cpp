@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "app/files/json.h"
+#include "app/model/cache_types.h"
 #include "app/model/expert_use.h"
 #include "engine/base/error.h"
 #include "engine/base/number_text.h"
@@ -50,6 +51,7 @@ Table to_table(const BenchReport& report) {
   Table table{{"model", "size", "params", "backend", "threads", "test", "t/s", "GB/s", "% of read",
                "GFLOP/s"},
               {}};
+  if (report.shows_cache) table.header.emplace_back("KV cache");
   for (const BenchResult& r : report.results) {
     const double bytes = per_second(r.bytes, r);
     table.rows.push_back(
@@ -59,27 +61,29 @@ Table to_table(const BenchReport& report) {
          r.bytes > 0 ? number_text(bytes / 1e9, "%.1f") : "",
          r.bytes > 0 ? number_text(100 * bytes / report.bandwidth, "%.1f") : "",
          r.flops > 0 ? number_text(per_second(r.flops, r) / 1e9, "%.0f") : ""});
+    if (report.shows_cache) table.rows.back().push_back(to_text(report.cache_types));
   }
   return table;
 }
 
 Table to_csv_table(const BenchReport& report) {
-  Table table{
-      {"model", "bytes", "parameters", "backend", "threads", "test", "kind", "tokens", "depth",
-       "sequences", "repetitions", "tokens_per_second", "tokens_per_second_deviation",
-       "bytes_per_second", "share_of_read_bandwidth", "flops_per_second", "accepted"},
-      {}};
+  Table table{{"model", "bytes", "parameters", "backend", "threads", "test", "kind", "tokens",
+               "depth", "sequences", "repetitions", "tokens_per_second",
+               "tokens_per_second_deviation", "bytes_per_second", "share_of_read_bandwidth",
+               "flops_per_second", "accepted", "cache_type_k", "cache_type_v"},
+              {}};
   const auto plain = [](double value) { return number_text(value, "%.6g"); };
   for (const BenchResult& r : report.results) {
     const double bytes = per_second(r.bytes, r);
-    table.rows.push_back({report.model, concat(report.bytes), concat(report.parameters),
-                          report.device, concat(report.threads), r.test.name(), kind(r),
-                          concat(r.test.tokens), concat(r.test.depth), concat(r.test.sequences),
-                          concat(r.seconds.size()), plain(r.mean_rate()), plain(r.rate_deviation()),
-                          r.bytes > 0 ? plain(bytes) : "",
-                          r.bytes > 0 ? plain(bytes / report.bandwidth) : "",
-                          r.flops > 0 ? plain(per_second(r.flops, r)) : "",
-                          r.test.guesses() ? plain(r.test.accepted) : ""});
+    table.rows.push_back(
+        {report.model, concat(report.bytes), concat(report.parameters), report.device,
+         concat(report.threads), r.test.name(), kind(r), concat(r.test.tokens),
+         concat(r.test.depth), concat(r.test.sequences), concat(r.seconds.size()),
+         plain(r.mean_rate()), plain(r.rate_deviation()), r.bytes > 0 ? plain(bytes) : "",
+         r.bytes > 0 ? plain(bytes / report.bandwidth) : "",
+         r.flops > 0 ? plain(per_second(r.flops, r)) : "",
+         r.test.guesses() ? plain(r.test.accepted) : "", flag_word(report.cache_types.keys),
+         flag_word(report.cache_types.values)});
   }
   return table;
 }
@@ -93,6 +97,7 @@ Json to_json(const BenchReport& report) {
                {"read_bytes_per_second", report.bandwidth},
                {"load_seconds", report.load_seconds},
                {"results", Json::array()}};
+  add_cache_types(report.cache_types, json);
   for (const BenchResult& r : report.results) {
     Json row = {{"test", r.test.name()},
                 {"kind", kind(r)},

@@ -40,6 +40,9 @@ struct BenchReport {
   std::string model;
   int64_t bytes = 0, parameters = 0;
   std::string device;
+  CacheTypes cache_types;
+  bool shows_cache =
+      false;                // the table has a column with the cache's types, as the user chose them
   int threads = 0;          // CPU threads; 0 on a GPU
   double load_seconds = 0;  // making the executor: uploads and allocations
   double bandwidth = 0;     // bytes per second that the same threads, or the GPU, read from memory

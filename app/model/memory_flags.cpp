@@ -134,9 +134,7 @@ void add_memory_flags(Command& command, RunOptions& run) {
           .option(
               "--gpu-layers",
               [&run](const std::string& text) { run.gpu_layers = parse_gpu_layers(text); },
-              "Keep as much on the GPU as N layers have, the rest in the machine's memory; auto: "
-              "what "
-              "fits; all: all, or fail [auto]")
+              "Keep N layers' share on the GPU; auto: what fits; all: or fail [auto]")
           .type_name("N")
           .group(kWeightPlaces);
   command.suggest(layers, {"auto", "all"});
@@ -145,8 +143,7 @@ void add_memory_flags(Command& command, RunOptions& run) {
       .option(
           "--host-memory",
           [&run](const std::string& text) { run.host_memory = host_memory_named(text); },
-          "Keep them there pinned, pageable (slower, locks nothing) or mapped (pinned, each step "
-          "reads them in place) [auto: pinned if possible]")
+          "Keep them pinned, pageable (slower) or mapped (read in place) [auto]")
       .one_of({"auto", "pinned", "pageable", "mapped"})
       .type_name("KIND")
       .group(kWeightPlaces);

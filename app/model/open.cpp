@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "app/hub/reference.h"
+#include "app/model/cache_types.h"
 #include "app/model/memory_flags.h"
 #include "app/program/command.h"
 #include "engine/base/error.h"
@@ -82,6 +83,7 @@ void add_run_flags(Command& command, ModelFlags& flags) {
   RunOptions& run = flags.run;
   command.flag("--exact", run.exact, "Compute in float32, with a float32 KV cache; CPU only")
       .group(kChangesOutput);
+  add_cache_type_flags(command, run.cache_types);
   if (!command.find_flag("--type")) {
     command.suggest(
         command

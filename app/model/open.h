@@ -35,7 +35,7 @@ void add_model_flag(Command& command, ModelName& name, const std::string& group 
 // too.
 void name_model(std::string& model, const std::string& word);
 
-// -c, -t, --exact, --type, --lora, --rows, --vram, --prefill-copy, --arch-limit
+// -c, -t, --exact, -ctk, -ctv, --type, --lora, --rows, --vram, --prefill-copy, --arch-limit
 void add_run_flags(Command& command, ModelFlags& flags);
 // --shape, and a --type that serves both --shape and models. Call it before add_run_flags(), which
 // then adds no --type.

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "app/files/json.h"
+#include "app/model/cache_types.h"
 #include "app/terminal/table.h"
 #include "engine/base/error.h"
 
@@ -224,7 +225,8 @@ std::string to_text(const PlanReport& report) {
              "memory     ", size_text(plan.device.total), ", ", size_text(plan.device.free),
              " free, ", size_text(plan.available), " usable\n",  //
              "context    ", context_text(plan), "\n",            //
-             "sequences  ", plan.sequences, "\n",                //
+             report.shows_cache ? concat("KV cache   ", to_text(plan.cache_types), "\n") : "",
+             "sequences  ", plan.sequences, "\n",  //
              "rows       ", report.rows, " in a step\n\n");
   Table parts{{"part", "size"}, {}};
   for (const MemoryPart& part : plan.parts) {
@@ -274,6 +276,7 @@ Json to_json(const PlanReport& report) {
                {"weights_stay_in_memory", weights_stay(plan)},
                {"largest_context", plan.most_context},
                {"largest_context_by_sequences", Json::array()}};
+  add_cache_types(plan.cache_types, json);
   for (const MemoryPart& part : plan.parts) {
     json["parts"].push_back(
         {{"name", part.name}, {"bytes", part.bytes}, {"mapped", part.mapped}, {"host", part.host}});

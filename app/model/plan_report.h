@@ -29,7 +29,8 @@ struct PlanReport {
   std::string model, device;
   int64_t parameters = 0, rows = 0;
   MemoryPlan memory;
-  bool cpu_helps = false;  // in decode the CPU will compute too, at a speed that is not known yet
+  bool shows_cache = false;  // the text has a line with the cache's types, as the user chose them
+  bool cpu_helps = false;    // in decode the CPU will compute too, at a speed that is not known yet
   std::vector<BySequences> by_sequences;
   std::vector<int> kernel_rows;          // row counts that `kernels` lists
   std::vector<cuda::KernelUse> kernels;  // with --kernels

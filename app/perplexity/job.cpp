@@ -41,7 +41,7 @@ ModelIdentity identity(const OpenedModel& opened, const std::string& asked_type,
   std::string device = executor.description();
   if (executors.size() > 1) device += concat(" and ", executors.size() - 1, " more");
   return {opened.path.string(), model_hash(opened), type_of(opened, asked_type),
-          std::string(name(executor.cache_type())), device};
+          to_text(executor.cache_types()), device};
 }
 
 // Throws unless both models have the same pieces under the same ids.

@@ -25,8 +25,9 @@ struct KnownName {
   std::string_view typed, meant;
 };
 inline constexpr KnownName kOneDashNames[] = {
-    {"-sys", "--system-prompt"},  {"-hf", "--hf-repo"},       {"-ngl", "--gpu-layers"},
-    {"-ot", "--override-tensor"}, {"-cmoe", "--cpu-moe"},     {"-ncmoe", "--n-cpu-moe"},
-    {"-md", "--model-draft"},     {"-devd", "--device-draft"}};
+    {"-sys", "--system-prompt"}, {"-hf", "--hf-repo"},       {"-ngl", "--gpu-layers"},
+    {"-ctk", "--cache-type-k"},  {"-ctv", "--cache-type-v"}, {"-ot", "--override-tensor"},
+    {"-cmoe", "--cpu-moe"},      {"-ncmoe", "--n-cpu-moe"},  {"-md", "--model-draft"},
+    {"-devd", "--device-draft"}};
 
 }  // namespace skald

@@ -18,8 +18,8 @@ std::span<const OtherName> other_flags() {
       {{"-np", "--parallel"}, "use 'skald batch --max-seqs N'"},
       {{"-cb", "--cont-batching"}, "leave it out: 'skald batch' always computes texts together"},
       {{"-tb", "--threads-batch"}, "use -t N, which counts for prompts too"},
-      {{"-ctk", "-ctv", "--cache-type-k", "--cache-type-v"},
-       "leave it out: the KV cache has 16 bits, or 32 with --exact"},
+      {{"-ctkd", "-ctvd", "--cache-type-k-draft", "--cache-type-v-draft"},
+       "leave it out: a draft model's KV cache has 16 bits"},
       {{"-mg", "--main-gpu", "-dev"}, "use --device cuda:N"},
       {{"-sm", "-ts", "--split-mode", "--tensor-split"},
        "use --tp N, which cuts the model over N GPUs; 'skald batch --devices 0,1' has a copy on "

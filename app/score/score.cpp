@@ -8,6 +8,7 @@
 #include "app/jobs/fields.h"
 #include "app/jobs/limits.h"
 #include "app/jobs/run.h"
+#include "app/model/cache_types.h"
 #include "app/model/open.h"
 #include "app/model/plan_report.h"
 #include "app/program/command.h"
@@ -138,12 +139,13 @@ int score(ScoreFlags& flags) {
   options.context = limits.run.context;
   options.no_bos = flags.no_bos;
   options.truncate_left = flags.on_overflow == "truncate-left";
-  const Json settings = {{"model", model_hash(opened)},
-                         {"tokenizer", options.tokenizer ? tokenizer_hash(*options.tokenizer) : ""},
-                         {"context", options.context},
-                         {"exact", flags.model.run.exact},
-                         {"no_bos", flags.no_bos},
-                         {"on_overflow", flags.on_overflow}};
+  Json settings = {{"model", model_hash(opened)},
+                   {"tokenizer", options.tokenizer ? tokenizer_hash(*options.tokenizer) : ""},
+                   {"context", options.context},
+                   {"exact", flags.model.run.exact},
+                   {"no_bos", flags.no_bos},
+                   {"on_overflow", flags.on_overflow}};
+  add_cache_types(flags.model.run.cache_types, settings);
   JobRun job(flags, reader, settings, {.claim = claim});
   const auto executor = make_executor(opened.model, limits.run, device);
   job.begin({{"model", opened.path.string()},

@@ -11,6 +11,7 @@
 #include "cuda/plan/tile_pack.h"
 #include "engine/base/error.h"
 #include "engine/base/overloaded.h"
+#include "engine/quant/cache_row.h"
 
 namespace skald::cuda {
 namespace {
@@ -300,7 +301,7 @@ FusedProgram fuse_program(Program program) {
              " before their norm");
       }
     }
-    check_attention(fused.type, fused.type, attention->spec, pairs);
+    check_attention(fused.type, attention->spec, pairs);
     check_growth(attention->spec, pairs);
     if (fused.spec_index(attention->spec) == fused.specs.size()) {
       fused.specs.push_back(attention->spec);

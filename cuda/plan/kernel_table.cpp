@@ -52,10 +52,11 @@ const SpaceKernel& select_state(const SpaceShape& shape, const StateNeed& need, 
        shape.spec.state_dim);
 }
 
-const AttentionKernel& select_attention(AttentionCode code, const AttentionSpec& spec,
-                                        bool decode) {
+const AttentionKernel& select_attention(AttentionCode code, const AttentionSpec& spec, bool decode,
+                                        const std::optional<CacheTypes>& coded) {
   for (const AttentionKernel& kernel : kAttentionKernels) {
     if (code < kernel.least || !kernel.supports(spec)) continue;
+    if (kernel.reads_codes && !(coded && kernel.reads_codes(*coded))) continue;
     if (kernel.decode == decode || kernel.any_step) return kernel;
   }
   fail(Exit::Failed, "no kernel for attention with heads of ", spec.head_dim, " dimensions");

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <limits>
+#include <optional>
 #include <string_view>
 
 #include "cuda/gpu/kernel_code.h"
@@ -118,6 +119,8 @@ struct AttentionKernel {
   bool (*supports)(const AttentionSpec&);
   bool (*prepares)(const AttentionSpec&) = nullptr;  // can write prepared rows instead of `out`
   bool any_step = false;                             // decode too, after launch_rope_append()
+  // Reads and appends to a cache of codes of such types, instead of a plain one. Null: never.
+  bool (*reads_codes)(const CacheTypes&) = nullptr;
 
   constexpr KernelId id() const { return kernel_id(name.data()); }
 };
@@ -127,6 +130,12 @@ inline bool any_attention(const AttentionSpec&) { return true; }
 // select_attention() takes the first row that is for the step, decode or a prompt, and supports the
 // shape.
 inline constexpr AttentionKernel kAttentionKernels[] = {
+    {.name = "attention_decode_codes_sm90",
+     .least = AttentionCode::Wgmma,
+     .decode = true,
+     .supports = codes_takes,
+     .prepares = attention_prepares_rows,
+     .reads_codes = codes_takes},
     {.name = "attention_decode",
      .least = AttentionCode::Mma,
      .decode = true,
@@ -151,7 +160,9 @@ inline constexpr AttentionKernel kAttentionKernels[] = {
      .supports = any_attention,
      .any_step = true},
 };
-const AttentionKernel& select_attention(AttentionCode code, const AttentionSpec& spec, bool decode);
+// coded: the types of a cache of codes, if the KV cache is one.
+const AttentionKernel& select_attention(AttentionCode code, const AttentionSpec& spec, bool decode,
+                                        const std::optional<CacheTypes>& coded = {});
 
 struct ExpertsKernel {
   std::string_view name;

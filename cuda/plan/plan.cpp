@@ -7,6 +7,7 @@
 #include "cuda/plan/host_op.h"
 #include "cuda/plan/place_rules.h"
 #include "engine/base/error.h"
+#include "engine/quant/cache_row.h"
 
 namespace skald::cuda {
 namespace {
@@ -43,12 +44,9 @@ SizeOptions size_options(const FusedProgram& fused, const RunOptions& options,
   sizes.scores = options.scores;
   sizes.reproducible = options.reproducible;
   sizes.multiprocessors = gpu.multiprocessors;
-  sizes.cache_type = options.cache_type;
+  sizes.cache_types = options.cache_types;
   sizes.place.rules = place_rules(fused, options);
   sizes.place.host = options.host_memory;
-  for (const AttentionSpec& spec : fused.specs) {
-    check_attention(fused.type, options.cache_type.value_or(fused.type), spec, 0);
-  }
   sizes.attention = attention_code_of(fused.type, used_capability(gpu, options));
   return sizes;
 }
@@ -71,7 +69,7 @@ std::vector<MemoryPart> other_parts(const FusedProgram& fused, const Sizes& s) {
   if (fused.quantized()) {
     parts.push_back({s.copies > 0 ? kCopyPart : kExpandedPart, s.copies + s.expanded});
   }
-  const MemoryPart others[] = {{"cache", s.cache()},
+  const MemoryPart others[] = {{"cache", s.cache() + s.plain_cache()},
                                {"activations", s.activations()},
                                {"logits", padded(s.logits) + s.logits_part},
                                {"sampling", s.sampling},
@@ -160,6 +158,7 @@ MemoryPlan plan_with(Use use, const FusedProgram& fused, const RunOptions& optio
     return parts;
   };
   MemoryPlan plan = make_plan(request);  // ends with parts(plan.context)
+  plan.cache_types = options.cache_types.or_else(cache_types_of(fused.type));
   plan.host_memory = options.host_memory;
   plan.host_by_rule = placement.host_by_rule;
   plan.device_by_rule = placement.device_by_rule;
@@ -269,6 +268,7 @@ PlannedStep planned_step(const FusedProgram& fused, const RunOptions& options,
   setting.attention = size.attention;
   setting.dependent = has_dependent_launches(setting.gpu);
   setting.clusters = true;
+  setting.coded_cache = planned.sizes.coded();
   setting.reproducible = options.reproducible;
   setting.copies = size.copies;
   setting.expanded_bytes = planned.sizes.expanded;

@@ -64,6 +64,8 @@ std::string entry_text(const FusedProgram& fused, const StepEntry& entry) {
         const auto& exchange = std::get<FusedExchange>(fused.ops[entry.op].op);
         return std::string(exchange.norm ? "all_reduce + post_norm" : "all_reduce");
       },
+      [](const EncodeCacheEntry&) { return std::string("encode_cache"); },
+      [](const DecodeCacheEntry&) { return std::string("decode_cache"); },
       [](const RouteEntry&) { return std::string("route"); },
       [](const SortChoicesEntry&) { return std::string("sort_choices"); },
       [](const ExpertsEntry& experts) {

@@ -1,6 +1,7 @@
 #include "cuda/plan/sizes.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "cuda/kernels/attention/attention.h"
 #include "cuda/kernels/exchange/mail.h"
@@ -12,6 +13,7 @@
 #include "cuda/plan/experts_shape.h"
 #include "cuda/plan/kernel_table.h"
 #include "engine/memory/kv_pages.h"
+#include "engine/program/page_layout.h"
 
 namespace skald::cuda {
 namespace {
@@ -102,12 +104,15 @@ int64_t pieces_of_products(const FusedProgram& fused) {
   return count;
 }
 
-// True if the layer's keys serve as values, so that the cache has no values.
-bool keys_serve(const FusedProgram& fused, int64_t layer) {
-  return std::any_of(fused.ops.begin(), fused.ops.end(), [layer](const FusedOp& op) {
+// For each layer, true if its keys serve as values, so that the cache has no values.
+std::vector<bool> keys_serve(const FusedProgram& fused) {
+  std::vector<bool> serve(fused.program.kv.size());
+  for (const FusedOp& op : fused.ops) {
     const auto* attention = std::get_if<FusedAttention>(&op.op);
-    return attention && attention->layer == layer && attention->spec.keys_serve;
-  });
+    if (attention && attention->spec.keys_serve)
+      serve[static_cast<size_t>(attention->layer)] = true;
+  }
+  return serve;
 }
 
 StepLayout step_layout(const FusedProgram& fused, const SizeOptions& options) {
@@ -165,12 +170,14 @@ Sizes::Sizes(const FusedProgram& fused, const SizeOptions& options) {
     product = std::max(product, gemm_q_workspace_bytes(most, fused.ins(*linear)));
     if (linear->norm) carried = std::max(carried, gemm_q_carried_bytes(most, fused.ins(*linear)));
   }
-  cache_type = options.cache_type.value_or(fused.type);
+  cache_types = options.cache_types.or_else(cache_types_of(fused.type));
+  PageLayout layout(fused.program, cache_types, keys_serve(fused));
+  kv_offsets = std::move(layout.offsets);
+  page = layout.bytes;
+  const CacheTypes plain = cache_types_of(fused.type);
   for (const KvLayer& layer : fused.program.kv) {
-    const bool has_values = !keys_serve(fused, std::ssize(kv_offsets));
-    const int64_t keys = layer.kv_heads * row_bytes(cache_type, kPageTokens * layer.head_dim);
-    kv_offsets.push_back(page);
-    page += has_values ? 2 * keys : keys;
+    if (cache_types == plain) break;
+    plain_page = std::max(plain_page, LayerCache(plain, layer.kv_heads, layer.head_dim).bytes());
   }
   pages = cache_pages(options.context, options.sequences, options.cache_tokens);
   for (const FusedOp& op : fused.ops) {

@@ -11,6 +11,7 @@
 #include "cuda/plan/fused_program.h"
 #include "cuda/plan/place.h"
 #include "engine/memory/memory_plan.h"
+#include "engine/quant/cache_row.h"
 
 namespace skald::cuda {
 
@@ -36,8 +37,8 @@ struct SizeOptions {
   bool reproducible = false;  // buffers have rows for whole products of kWholeProductRows
   int multiprocessors = 0;
   AttentionCode attention = AttentionCode::Plain;
-  std::optional<DType> cache_type = {};  // default: the activations' type
-  bool copies = false;  // 16-bit copies of quantized matrices, for steps of many rows
+  CacheTypeRequest cache_types = {};  // default: the activations' type
+  bool copies = false;                // 16-bit copies of quantized matrices, for steps of many rows
   PlaceRequest place = {};
 };
 
@@ -89,9 +90,11 @@ struct Sizes {
   int64_t expanded = 0;  // 16-bit rows of one matrix, if there are no copies
   int64_t product = 0;   // gemm_q_sm90's workspace
   int64_t carried = 0;   // GemmQPart::carried
-  DType cache_type = DType::F32;
+  CacheTypes cache_types;
   int64_t page = 0;                 // one cache page, all layers
-  std::vector<int64_t> kv_offsets;  // offset of each layer in a page
+  std::vector<int64_t> kv_offsets;  // PageLayout::offsets
+  // A page of the plain cache of one layer, the largest one; 0: the cache itself is plain.
+  int64_t plain_page = 0;
   int64_t pages = 0;
   std::vector<int64_t> state_offsets;  // of each layer with a state, in floats
   int64_t slot_floats = 0;             // the states of one sequence
@@ -112,6 +115,11 @@ struct Sizes {
   StepLayout step;
 
   int64_t cache() const { return bytes_product(page, pages); }
+  int64_t plain_cache() const { return bytes_product(plain_page, pages); }
+  // The types of a cache of codes, if the cache is one.
+  std::optional<CacheTypes> coded() const {
+    return plain_page > 0 ? std::optional(cache_types) : std::nullopt;
+  }
   int64_t states() const { return bytes_product(slot_floats * 4, slots); }
   int64_t activations() const;
 };

@@ -178,21 +178,27 @@ void StepPlanner::add(const FusedShortConv&) {
 void StepPlanner::add(const FusedAttention& op) {
   AttentionCode code = setting_.attention;
   if (kind_.decode && !setting_.clusters) code = std::min(code, AttentionCode::Mma);
-  const AttentionKernel& kernel = select_attention(code, op.spec, kind_.decode);
+  const std::optional<CacheTypes>& coded = setting_.coded_cache;
+  const AttentionKernel& kernel = select_attention(code, op.spec, kind_.decode, coded);
+  const bool by_plain = coded && !kernel.reads_codes;  // attention reads a plain cache
   const size_t first = plan_.entries.size();
   if (op.norm && op.norm->whole) emit(QkNormEntry(), dependent_);
-  const bool after_append = kernel.decode && kind_.several;
+  const bool after_append = kernel.decode && (kind_.several || by_plain);
+  const bool apart = !kernel.decode || after_append;  // appends before attention starts
   if (!kernel.decode || (after_append && op.appends)) emit(RopeAppendEntry(), dependent_);
-  const bool several = after_append || (kernel.any_step && kind_.several);
+  if (coded && apart && op.appends) emit(EncodeCacheEntry(), dependent_);
+  if (by_plain) emit(DecodeCacheEntry(), dependent_);
+  const bool several = after_append || (kernel.any_step && (kind_.several || by_plain));
   const size_t entry =
       emit(AttentionEntry{&kernel, code, kind_.depth, several}, dependent_ && !after_append);
   if (before_.late_start) connect(EdgeKind::LateStart, *before_.late_start, first);
   // Blocks of other kernels do not fit beside those of products.
-  const bool beside = kernel.decode && kernel.least > AttentionCode::Plain;
+  const bool beside = kernel.decode && kernel.least > AttentionCode::Plain && !coded;
   if (beside && !after_append) {
     for (size_t product : before_.beside) connect(EdgeKind::Beside, product, entry);
   }
-  const bool prepares = kernel.prepares && kernel.prepares(op.spec);
+  const bool rotated = coded && is_rotated(coded->values);  // the output is rotated back
+  const bool prepares = !rotated && kernel.prepares && kernel.prepares(op.spec);
   if (dependent_ && !kind_.observed && prepares && next_takes_prepared(op.out)) {
     after_.prepared = entry;
   }

@@ -154,6 +154,10 @@ struct QkNormEntry {};
 // Norms and rotates q and k, and appends k and v. A plan has it in two cases: the attention kernel
 // does not do this itself, or several rows of a decode step belong to one sequence.
 struct RopeAppendEntry {};
+// With a cache of codes: the step's new keys and values become codes; what attention reads becomes
+// plain.
+struct EncodeCacheEntry {};
+struct DecodeCacheEntry {};
 struct AttentionEntry {
   const AttentionKernel* kernel;
   AttentionCode code;
@@ -212,11 +216,11 @@ struct CombineEntry {};
 using EntryKind =
     std::variant<EmbedEntry, GivenEntry, ToTypeEntry, NormEntry, RmsNormEntry, ProductEntry,
                  GateEntry, BiasEntry, PostNormEntry, CapEntry, GatherEntry, RowGateEntry,
-                 QkNormEntry, RopeAppendEntry, AttentionEntry, DeltaEntry, SpaceEntry,
-                 ShortConvEntry, GatedActEntry, GatedPartEntry, PartEntry, BufferNormEntry,
-                 HeadProductsEntry, SumOfNormsEntry, ExchangeEntry, RouteEntry, SortChoicesEntry,
-                 ExpertsEntry, ExpertsGateEntry, PlaceRowsEntry, CombineEntry, CopyEntry,
-                 AwaitEntry, HostEntry, CacheEntry, HostExpertsEntry>;
+                 QkNormEntry, RopeAppendEntry, EncodeCacheEntry, DecodeCacheEntry, AttentionEntry,
+                 DeltaEntry, SpaceEntry, ShortConvEntry, GatedActEntry, GatedPartEntry, PartEntry,
+                 BufferNormEntry, HeadProductsEntry, SumOfNormsEntry, ExchangeEntry, RouteEntry,
+                 SortChoicesEntry, ExpertsEntry, ExpertsGateEntry, PlaceRowsEntry, CombineEntry,
+                 CopyEntry, AwaitEntry, HostEntry, CacheEntry, HostExpertsEntry>;
 
 struct StepEntry {
   size_t op;               // index into FusedProgram::ops
@@ -249,11 +253,12 @@ struct StepKind {
 struct PlanSetting {
   Gpu gpu;
   AttentionCode attention = AttentionCode::Plain;
-  bool dependent = false;      // launches of decode are dependent
-  bool clusters = false;       // decode attention uses clusters of blocks
-  bool reproducible = false;   // kernels do not depend on the number of rows
-  bool copies = false;         // quantized matrices have 16-bit copies
-  int64_t expanded_bytes = 0;  // memory for 16-bit rows of a quantized matrix
+  bool dependent = false;                      // launches of decode are dependent
+  bool clusters = false;                       // decode attention uses clusters of blocks
+  std::optional<CacheTypes> coded_cache = {};  // the KV cache's types if it is one of codes
+  bool reproducible = false;                   // kernels do not depend on the number of rows
+  bool copies = false;                         // quantized matrices have 16-bit copies
+  int64_t expanded_bytes = 0;                  // memory for 16-bit rows of a quantized matrix
   // One bound per op on the magnitude of its gated results, or of the values that attention reads;
   // 0: unknown. From the weights (LoadedOp::bound) or assumed_bounds().
   std::vector<float> bounds;

@@ -131,16 +131,16 @@ class CudaExecutor final : public RankExecutor {
   }
   int64_t logit_rows() const override { return sizes_.logit_rows; }
   int64_t cache_bytes_per_token() const override { return sizes_.page / kPageTokens; }
-  DType cache_type() const override { return sizes_.cache_type; }
+  CacheTypes cache_types() const override { return sizes_.cache_types; }
 
   std::string description() const override {
     return concat("cuda:", device_.index, " (", device_.name, ", ", name(fused_.type), ")");
   }
 
   std::string page_format() const override {
-    const bool usual = sizes_.cache_type == fused_.type;
+    const bool usual = sizes_.cache_types == cache_types_of(fused_.type);
     return concat("cuda ", gpu_.compute_capability, " ", name(fused_.type),
-                  usual ? "" : concat(", cache ", name(sizes_.cache_type)));
+                  usual ? "" : concat(", cache ", to_text(sizes_.cache_types)));
   }
   int64_t page_bytes() const override { return sizes_.page; }
 

@@ -19,6 +19,14 @@ void StepOps::launch(const Step& step, const StepEntry& entry, const RopeAppendE
   launch_rope_append(attention_launch(step, entry), stream_);
 }
 
+void StepOps::launch(const Step& step, const StepEntry& entry, const EncodeCacheEntry&) {
+  launch_encode_cache(attention_launch(step, entry), stream_);
+}
+
+void StepOps::launch(const Step& step, const StepEntry& entry, const DecodeCacheEntry&) {
+  launch_decode_cache(attention_launch(step, entry), stream_);
+}
+
 void StepOps::launch(const Step& step, const StepEntry& entry, const AttentionEntry& attention) {
   AttentionLaunch launch = attention_launch(step, entry);
   launch.code = attention.code;
@@ -38,7 +46,7 @@ AttentionLaunch StepOps::attention_launch(const Step& step, const StepEntry& ent
   const LoadedOp& weights = loaded(entry);
   AttentionLaunch launch = {};
   launch.type = p_.fused.type;
-  launch.cache_type = p_.sizes.cache_type;
+  launch.cache_types = p_.sizes.cache_types;
   launch.qkv = act(attention.qkv);
   launch.out = act(attention.out);
   launch.rows = step.rows;
@@ -46,6 +54,10 @@ AttentionLaunch StepOps::attention_launch(const Step& step, const StepEntry& ent
   launch.cache = {
       p_.cache.as<std::byte>() + p_.sizes.kv_offsets[static_cast<size_t>(attention.layer)],
       p_.sizes.page};
+  if (setting_.coded_cache) {
+    launch.coded = launch.cache;
+    launch.cache = {memory_.attention.plain.as<std::byte>(), p_.sizes.plain_page};
+  }
   launch.spec = attention.spec;
   if (attention.rope) {
     const RopeSpec& rope = p_.fused.program.ropes[static_cast<size_t>(*attention.rope)];

@@ -27,6 +27,7 @@ struct StepMemory {
 
   struct Attention {
     DeviceMemory workspace, tickets;
+    DeviceMemory plain;  // the plain cache of one layer, beside a cache of codes
   } attention;
 
   struct Experts {

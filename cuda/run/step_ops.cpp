@@ -24,6 +24,7 @@ PlanSetting plan_setting(const StepOps::Parts& parts, const StepOps::Setting& se
   result.attention = setting.attention;
   result.dependent = setting.dependent;
   result.clusters = setting.clusters;
+  result.coded_cache = parts.sizes.coded();
   result.reproducible = setting.reproducible;
   result.copies = parts.sizes.copies > 0;
   result.expanded_bytes = parts.sizes.expanded;

@@ -97,6 +97,8 @@ class StepOps {
   void launch(const Step& step, const StepEntry& entry, const GatherEntry& gather);
   void launch(const Step& step, const StepEntry& entry, const RowGateEntry& gate);
   void launch(const Step& step, const StepEntry& entry, const QkNormEntry& norm);
+  void launch(const Step& step, const StepEntry& entry, const EncodeCacheEntry& encode);
+  void launch(const Step& step, const StepEntry& entry, const DecodeCacheEntry& decode);
   void launch(const Step& step, const StepEntry& entry, const RopeAppendEntry& rope);
   void launch(const Step& step, const StepEntry& entry, const AttentionEntry& attention);
   void launch(const Step& step, const StepEntry& entry, const DeltaEntry& net);

@@ -7,6 +7,7 @@
 #include "cuda/run/launchers.h"
 #include "cuda/selftest/run.h"
 #include "engine/memory/kv_pages.h"
+#include "engine/quant/cache_row.h"
 
 namespace skald::cuda {
 namespace {
@@ -207,7 +208,8 @@ void test_attention(const AttentionCase& c, const AttentionData& data, const Tes
         buffers.poisoned(int64_t{rows} * c.spec.heads * c.spec.head_dim * info(c.type).block_bytes);
     const TestBuffer pages = buffers.holding(cache.bytes());
     AttentionLaunch launch = {};
-    launch.type = launch.cache_type = c.type;
+    launch.type = c.type;
+    launch.cache_types = cache_types_of(c.type);
     launch.qkv = qkv.data;
     launch.out = out.data;
     launch.rows = rows;

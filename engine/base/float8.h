@@ -20,6 +20,20 @@ SKALD_HD inline float e4m3_to_f32(uint8_t bits) {
   return bits_to_f32(sign | (exponent + 120) << 23 | mantissa << 20);
 }
 
+// Round to nearest, ties to even. A number beyond 448 becomes 448. Infinity and NaN become NaN.
+SKALD_HD inline uint8_t f32_to_e4m3(float value) {
+  const uint32_t bits = f32_to_bits(value);
+  const uint32_t sign = bits >> 24 & 0x80u, magnitude = bits & 0x7fffffffu;
+  if (magnitude >= 0x7f800000u) return static_cast<uint8_t>(sign | 0x7fu);
+  if (magnitude >= 0x43e00000u) return static_cast<uint8_t>(sign | 0x7eu);  // 448
+  if (magnitude < 0x3c800000u) {  // below 2^-6, subnormal: adding 2^14 rounds at bit 2^-9
+    const float rounded = bits_to_f32(magnitude) + 0x1p14f;
+    return static_cast<uint8_t>(sign | (f32_to_bits(rounded) - 0x46800000u));
+  }
+  const uint32_t odd = magnitude >> 20 & 1;
+  return static_cast<uint8_t>(sign | (magnitude - 0x3c000000u + 0x7ffffu + odd) >> 20);
+}
+
 // E8M0: 2^(bits - 127); 255 is NaN.
 inline float e8m0_to_f32(uint8_t bits) {
   if (bits == 255) return bits_to_f32(0x7fc00000u);

@@ -14,6 +14,7 @@
 #include "engine/cpu/row_deltas.h"
 #include "engine/cpu/row_ops.h"
 #include "engine/cpu/simd.h"
+#include "engine/program/page_layout.h"
 #include "engine/program/shard.h"
 #include "engine/step/exchange.h"
 #include "engine/step/group.h"
@@ -29,12 +30,16 @@ MemoryPlan checked_plan(const Model& model, const Program& program, const RunOpt
   return plan;
 }
 
-// The name of the page format. Keys and values also depend on the activations' type, so an unusual
-// pair of cache and activation types names both.
+// The name of the page format. Keys and values also depend on the activations' type, so unusual
+// pairs of cache and activation types name both.
 std::string format_of_pages(KernelSet set, const RunOptions& options) {
-  const bool f16 = cache_type(options) == DType::F16, usual = f16 != options.exact;
-  return concat("cpu ", set == KernelSet::Fast ? find_simd().chosen : "reference",
-                f16 ? " f16" : " f32",
+  const CacheTypes types = cache_types(options);
+  const bool f16 = types == cache_types_of(DType::F16), f32 = types == cache_types_of(DType::F32);
+  const bool usual = options.exact ? f32 : f16;
+  return concat("cpu ", set == KernelSet::Fast ? find_simd().chosen : "reference", " ",
+                f16   ? "f16"
+                : f32 ? "f32"
+                      : to_text(types),
                 usual           ? ""
                 : options.exact ? ", exact"
                                 : ", not exact");
@@ -55,8 +60,8 @@ class CpuExecutor final : public RankExecutor {
         logit_borders_(logit_borders(program_.vocab(), shard_.of)),
         plan_(checked_plan(model, program_, options)),
         max_rows_(options.rows),
-        cache_type_(cpu::cache_type(options)),
-        layout_(program_, cache_type_),
+        cache_types_(cpu::cache_types(options)),
+        layout_(program_, cache_types_),
         kernels_(set == KernelSet::Fast ? fast_kernels(kernel_options(program_, options))
                                         : reference_kernels(kernel_options(program_, options))),
         page_format_(format_of_pages(set, options)),
@@ -93,7 +98,7 @@ class CpuExecutor final : public RankExecutor {
 
   int64_t logit_rows() const override { return kLogitRows; }
   int64_t cache_bytes_per_token() const override { return layout_.bytes / kPageTokens; }
-  DType cache_type() const override { return cache_type_; }
+  CacheTypes cache_types() const override { return cache_types_; }
 
   std::string page_format() const override { return page_format_; }
   int64_t page_bytes() const override { return layout_.bytes; }
@@ -246,7 +251,7 @@ class CpuExecutor final : public RankExecutor {
     args.at = rows_.data();
     args.rows = rows();
     args.cache = {cache_.data() + layout_.offsets[static_cast<size_t>(op.layer)], layout_.bytes,
-                  cache_type_ == DType::F16};
+                  cache_types_};
     args.spec = op.spec;
     args.sinks = vector(op.sinks);
     kernels_->attention(args);
@@ -319,7 +324,7 @@ class CpuExecutor final : public RankExecutor {
   std::vector<int64_t> logit_borders_;  // of the ranks' parts
   MemoryPlan plan_;
   int64_t max_rows_;
-  DType cache_type_;
+  CacheTypes cache_types_;
   PageLayout layout_;
   std::unique_ptr<Kernels> kernels_;
   std::string page_format_;

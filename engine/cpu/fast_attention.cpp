@@ -1,10 +1,10 @@
 #include "engine/cpu/fast_attention.h"
 
 #include <algorithm>
-#include <cstring>
 #include <limits>
 
 #include "engine/base/half.h"
+#include "engine/cpu/cache_rows.h"
 #include "engine/cpu/fast_targets.h"
 #include "engine/memory/kv_pages.h"
 
@@ -15,6 +15,7 @@
 // instruction set.
 #include <hwy/highway.h>
 
+#include "engine/cpu/fast_cache-inl.h"
 #include "engine/cpu/fast_simd-inl.h"
 
 #ifndef SKALD_CPU_FAST_ATTENTION_ONCE
@@ -36,13 +37,14 @@ struct Workspace {
   float* out;     // [kAttentionRows, group, padded]: unnormalized output so far
   float* best;    // [kAttentionRows, group]: maximum score so far
   float* total;   // [kAttentionRows, group]: sum of probabilities so far
+  float* q;       // [kAttentionRows, group, head_dim]: rotated queries, if keys are rotated
 
   static int64_t page_floats(int64_t head_dim) {
     return kPageTokens * padded(head_dim) + kMaxLanes;
   }
-  static int64_t floats(int64_t head_dim, int64_t group) {
+  static int64_t floats(int64_t head_dim, int64_t group, bool rotates) {
     return 3 * page_floats(head_dim) + group * kPageTokens +
-           kAttentionRows * group * (padded(head_dim) + 2);
+           kAttentionRows * group * (padded(head_dim) + 2 + (rotates ? head_dim : 0));
   }
   Workspace(float* memory, int64_t head_dim, int64_t group) {
     rows = memory;
@@ -52,13 +54,14 @@ struct Workspace {
     out = scores + group * kPageTokens;
     best = out + kAttentionRows * group * padded(head_dim);
     total = best + kAttentionRows * group;
+    q = total + kAttentionRows * group;
   }
 };
 
 }  // namespace
 
-int64_t attention_scratch_floats(const AttentionSpec& spec) {
-  return Workspace::floats(spec.head_dim, spec.heads / spec.kv_heads);
+int64_t attention_scratch_floats(const AttentionSpec& spec, const CacheTypes& types) {
+  return Workspace::floats(spec.head_dim, spec.heads / spec.kv_heads, is_rotated(types.keys));
 }
 }  // namespace skald::cpu
 #endif
@@ -198,35 +201,19 @@ HWY_NOINLINE void attend_page(const AttentionSpec& spec, const float* q, Visible
   }
 }
 
-void to_f32(const std::byte* from, bool f16, float* to, int64_t count) {
-  if (!f16) {
-    std::memcpy(to, from, static_cast<size_t>(count) * sizeof(float));
-    return;
-  }
-  const auto* halves = reinterpret_cast<const hwy::float16_t*>(from);
-  int64_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) {
-    hn::StoreU(hn::PromoteTo(DF(), hn::LoadU(hn::Rebind<hwy::float16_t, DF>(), halves + i)), DF(),
-               to + i);
-  }
-  for (; i < count; ++i) {
-    uint16_t bits;
-    std::memcpy(&bits, halves + i, sizeof bits);
-    to[i] = f16_to_f32(bits);
-  }
-}
-
-// Loads tokens [from, to) of a page into the workspace; keys are transposed.
-void load_page(const AttentionArgs& a, int32_t page, int64_t kv_head, Visible tokens,
-               const Workspace& w) {
+// Loads tokens [from, to) of the page that begins at position `start` into the workspace; keys are
+// transposed.
+void load_page(const AttentionTile& tile, int64_t start, Visible tokens, const Workspace& w) {
+  const AttentionArgs& a = *tile.args;
   const int64_t head_dim = a.spec.head_dim;
-  const int64_t element = a.cache.f16 ? 2 : 4;
-  const std::byte* keys =
-      a.cache.data + page * a.cache.page_stride + kv_head * kPageTokens * head_dim * element;
-  const std::byte* values = keys + a.spec.kv_heads * kPageTokens * head_dim * element;
   const int64_t skip = tokens.from * head_dim, count = (tokens.to - tokens.from) * head_dim;
-  to_f32(keys + skip * element, a.cache.f16, w.rows + skip, count);
-  to_f32(values + skip * element, a.cache.f16, w.values + skip, count);
+  const auto load = [&](Half half, float* to) {
+    const CacheBytes<std::byte> from =
+        cache_bytes(a, a.at[tile.first_row], half, tile.kv_head, start + tokens.from);
+    decode_numbers(type_of(a.cache, half), {from.codes, from.scales}, count, to + skip);
+  };
+  load(Half::Keys, w.rows);
+  load(Half::Values, w.values);
   // Lanes of tokens outside [from, to) hold old values. That is harmless: lanes are masked before
   // they are combined.
   const auto* bytes = reinterpret_cast<const std::byte*>(w.rows);
@@ -258,6 +245,19 @@ void attend(const AttentionTile& tile, float* scratch) {
     std::fill_n(w.best, tile.rows * group, -std::numeric_limits<float>::infinity());
   }
   std::fill_n(w.total, tile.rows * group, a.sinks ? 1.0f : 0.0f);
+  const float* queries = a.q + (tile.first_row * spec.heads + tile.kv_head * group) * spec.head_dim;
+  int64_t query_stride = int64_t{spec.heads} * spec.head_dim;
+  if (is_rotated(a.cache.types.keys)) {
+    for (int64_t r = 0; r < tile.rows; ++r) {
+      float* const rotated = w.q + r * group * spec.head_dim;
+      std::copy_n(queries + r * query_stride, group * spec.head_dim, rotated);
+      for (int64_t h = 0; h < group; ++h) {
+        rotate_hadamard(rotated + h * spec.head_dim, spec.head_dim);
+      }
+    }
+    queries = w.q;
+    query_stride = group * spec.head_dim;
+  }
 
   const auto first_seen = [&](int64_t position) {
     return spec.window ? std::max<int64_t>(0, position - spec.window + 1) : 0;
@@ -270,13 +270,12 @@ void attend(const AttentionTile& tile, float* scratch) {
       return Visible{std::max<int64_t>(from - start, 0),
                      std::min<int64_t>(to - start, kPageTokens)};
     };
-    load_page(a, rows[0].pages[static_cast<size_t>(page)], tile.kv_head, within(begin, end), w);
+    load_page(tile, start, within(begin, end), w);
     for (int64_t r = 0; r < tile.rows; ++r) {
       const Visible visible = within(first_seen(rows[r].position), rows[r].position + 1);
       if (visible.from >= visible.to) continue;
       spec.scale = a.spec.scale * a.spec.growth.at(rows[r].position);
-      const float* q =
-          a.q + ((tile.first_row + r) * spec.heads + tile.kv_head * group) * spec.head_dim;
+      const float* q = queries + r * query_stride;
       for (int64_t h = 0; h < group; h += kMaxHeads) {
         const float* first = q + h * spec.head_dim;
         switch (std::min<int64_t>(kMaxHeads, group - h)) {
@@ -303,6 +302,7 @@ void attend(const AttentionTile& tile, float* scratch) {
       const float* sums = w.out + (r * group + h) * stride;
       const float total = w.total[r * group + h];
       for (int64_t i = 0; i < spec.head_dim; ++i) out[i] = sums[i] / total;
+      if (is_rotated(a.cache.types.values)) rotate_hadamard(out, spec.head_dim);
     }
   }
 }

@@ -22,7 +22,8 @@ struct AttentionKernels {
 };
 
 inline constexpr int64_t kAttentionRows = 16;  // most rows of a tile
-int64_t attention_scratch_floats(const AttentionSpec& spec);
+// The floats of a thread's scratch, at least the head_dim of append_row().
+int64_t attention_scratch_floats(const AttentionSpec& spec, const CacheTypes& types);
 
 const AttentionKernels& attention_kernels();
 

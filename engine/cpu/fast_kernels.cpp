@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "engine/base/buffer.h"
+#include "engine/cpu/cache_rows.h"
 #include "engine/cpu/fast_attention.h"
 #include "engine/cpu/fast_experts.h"
 #include "engine/cpu/fast_linear.h"
@@ -63,7 +64,7 @@ class FastKernels final : public Kernels {
 
   void attention(const AttentionArgs& a) override {
     const AttentionSpec& s = a.spec;
-    const int64_t floats = attention_scratch_floats(s);
+    const int64_t floats = attention_scratch_floats(s, a.cache.types);
     if (floats > scratch_floats_) {  // first call for this model
       scratch_ = Buffer(floats * pool_.threads() * int64_t{sizeof(float)}, "attention's workspace");
       scratch_floats_ = floats;
@@ -72,12 +73,13 @@ class FastKernels final : public Kernels {
     const int64_t tiles = static_cast<int64_t>(tiles_.size()) * s.kv_heads;
     std::atomic<int64_t> next{0};
     pool_.run([&](int thread, int threads) {
-      for (int64_t r = thread; a.k && r < a.rows; r += threads) append(a, r);
+      float* const scratch = scratch_.as<float>() + thread * scratch_floats_;
+      for (int64_t r = thread; a.k && r < a.rows; r += threads) append(a, r, scratch);
       pool_.barrier();
       for (int64_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < tiles;) {
         AttentionTile tile = tiles_[static_cast<size_t>(i / s.kv_heads)];
         tile.kv_head = i % s.kv_heads;
-        attention_.attend(tile, scratch_.as<float>() + thread * scratch_floats_);
+        attention_.attend(tile, scratch);
       }
     });
   }
@@ -234,21 +236,15 @@ class FastKernels final : public Kernels {
     return {table.cos.data(), table.sin.data(), pairs, a.spec->interleaved};
   }
 
-  void append(const AttentionArgs& a, int64_t r) {
-    const int64_t head_dim = a.spec.head_dim, element = a.cache.f16 ? 2 : 4;
-    const int64_t position = a.at[r].position;
-    std::byte* page = a.cache.data + a.at[r].pages[static_cast<size_t>(position / kPageTokens)] *
-                                         a.cache.page_stride;
-    for (int64_t h = 0; h < 2 * a.spec.kv_heads; ++h) {  // keys first, then values
-      const float* from = h < a.spec.kv_heads ? a.k + (r * a.spec.kv_heads + h) * head_dim
-                                              : a.v + ((r - 1) * a.spec.kv_heads + h) * head_dim;
-      std::byte* to = page + (h * kPageTokens + position % kPageTokens) * head_dim * element;
-      if (a.cache.f16) {
-        attention_.to_f16(from, reinterpret_cast<uint16_t*>(to), head_dim);
+  void append(const AttentionArgs& a, int64_t r, float* scratch) {
+    const int64_t head_dim = a.spec.head_dim;
+    append_row(a, r, scratch, [&](CacheType type, const float* from, CacheBytes<std::byte> to) {
+      if (type == CacheType::F16) {
+        attention_.to_f16(from, reinterpret_cast<uint16_t*>(to.codes), head_dim);
       } else {
-        std::copy_n(from, head_dim, reinterpret_cast<float*>(to));
+        encode_cache(type, from, head_dim, to);
       }
-    }
+    });
   }
 
   void split_into_tiles(const AttentionArgs& a) {

@@ -11,6 +11,7 @@
 
 #include "engine/program/program.h"
 #include "engine/program/tensor.h"
+#include "engine/quant/cache_type.h"
 
 namespace skald::cpu {
 
@@ -62,12 +63,11 @@ struct RopeArgs {
   int heads, head_dim;
 };
 
-// The KV cache of one layer. Page p starts at data + p * page_stride and holds keys, then values,
-// each [kv_heads, kPageTokens, head_dim] of float32 or float16.
+// The KV cache of one layer. Its LayerCache in page p starts at data + p * page_stride.
 struct KvCacheView {
   std::byte* data;
   int64_t page_stride;  // bytes
-  bool f16;
+  CacheTypes types;
 };
 
 struct AttentionRow {

@@ -8,6 +8,7 @@
 #include "engine/cpu/fast_experts.h"
 #include "engine/cpu/machine.h"
 #include "engine/cpu/row_deltas.h"
+#include "engine/program/page_layout.h"
 
 namespace skald::cpu {
 namespace {
@@ -32,10 +33,11 @@ int64_t vector_bytes(const Program& program) {
 int64_t kernel_bytes(const Program& program, const RunOptions& run_options) {
   constexpr int64_t kPanelBytes = 2 << 20, kBytesPerColumn = 128, kBytesPerInt8 = 4;
   const KernelOptions options = kernel_options(program, run_options);
+  const CacheTypes types = cache_types(run_options);
   int64_t attention = 0;
   for (const Op& op : program.ops) {
     const auto* o = std::get_if<Attention>(&op);
-    if (o) attention = std::max(attention, attention_scratch_floats(o->spec) * kFloatBytes);
+    if (o) attention = std::max(attention, attention_scratch_floats(o->spec, types) * kFloatBytes);
   }
   return options.threads * (kPanelBytes + kBytesPerColumn * options.max_cols + attention) +
          product_rows(options) * options.max_cols * kBytesPerInt8 + experts_bytes(options);
@@ -70,19 +72,8 @@ KernelOptions kernel_options(const Program& program, const RunOptions& options) 
   return result;
 }
 
-DType cache_type(const RunOptions& options) {
-  const DType type = options.cache_type.value_or(options.exact ? DType::F32 : DType::F16);
-  if (type != DType::F32 && type != DType::F16) {
-    fail(Exit::Usage, "the CPU has no cache of ", name(type), "; it has F32 and F16");
-  }
-  return type;
-}
-
-PageLayout::PageLayout(const Program& program, DType cache_type) {
-  for (const KvLayer& layer : program.kv) {
-    offsets.push_back(bytes);
-    bytes += 2 * int64_t{layer.kv_heads} * row_bytes(cache_type, kPageTokens * layer.head_dim);
-  }
+CacheTypes cache_types(const RunOptions& options) {
+  return options.cache_types.or_else(cache_types_of(options.exact ? DType::F32 : DType::F16));
 }
 
 int64_t state_slots(const Program& program, const RunOptions& options) {
@@ -90,7 +81,7 @@ int64_t state_slots(const Program& program, const RunOptions& options) {
 }
 
 MemoryPlan plan_memory(const Model& model, const Program& program, const RunOptions& options) {
-  const int64_t page = PageLayout(program, cache_type(options)).bytes;
+  const int64_t page = PageLayout(program, cache_types(options)).bytes;
   const int64_t hidden = program.act(std::get<Logits>(program.ops.back()).in).cols;
   int64_t cols = hidden;  // columns kept for rows with logits, plus all activations
   for (const ActSpec& act : program.acts) cols += act.cols;
@@ -121,7 +112,9 @@ MemoryPlan plan_memory(const Model& model, const Program& program, const RunOpti
                                                            options.cache_tokens))});
     return parts;
   };
-  return make_plan(request);
+  MemoryPlan plan = make_plan(request);
+  plan.cache_types = cache_types(options);
+  return plan;
 }
 
 MemoryPlan plan_memory(const Model& model, const RunOptions& options) {

@@ -1,24 +1,14 @@
 // How the CPU backend will use the machine's memory, computed from a Program.
 #pragma once
 
-#include <vector>
-
 #include "engine/cpu/kernels.h"
 #include "engine/step/backend.h"
 
 namespace skald::cpu {
 
-// The type of the KV cache: RunOptions::cache_type if set, else F32 for exact runs and F16 for
-// others. Throws an Error if the CPU does not support the type.
-DType cache_type(const RunOptions& options);
-
-// The bytes of a cache page with all layers, and where each layer begins.
-struct PageLayout {
-  PageLayout(const Program& program, DType cache_type);
-
-  int64_t bytes = 0;
-  std::vector<int64_t> offsets;
-};
+// The types of the KV cache: those of RunOptions::cache_types, else F32 for exact runs and F16 for
+// others.
+CacheTypes cache_types(const RunOptions& options);
 
 // Logits are computed this many rows at a time, on demand. All rows x vocabulary at once could take
 // gigabytes; fewer rows at a time would read the head's weights more often.

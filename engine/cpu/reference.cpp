@@ -6,7 +6,7 @@
 #include <numeric>
 #include <vector>
 
-#include "engine/base/half.h"
+#include "engine/cpu/cache_rows.h"
 #include "engine/cpu/kernels.h"
 #include "engine/cpu/product_observer.h"
 #include "engine/memory/kv_pages.h"
@@ -107,27 +107,29 @@ class ReferenceKernels final : public Kernels {
   void attention(const AttentionArgs& a) override {
     const AttentionSpec& s = a.spec;
     const int64_t group = s.heads / s.kv_heads;
+    const bool rotates = is_rotated(a.cache.types.keys);
+    const bool rotates_back = is_rotated(a.cache.types.values);
+    std::vector<float> head(static_cast<size_t>(s.head_dim));
     for (int64_t r = 0; r < (a.k ? a.rows : 0); ++r) {
-      for (int64_t h = 0; h < s.kv_heads; ++h) {
-        const int64_t source = (r * s.kv_heads + h) * s.head_dim;
-        store(a, a.at[r], Half::Keys, h, a.k + source);
-        store(a, a.at[r], Half::Values, h, a.v + source);
-      }
+      append_row(a, r, head.data(), [&](CacheType type, const float* from, auto to) {
+        encode_cache(type, from, s.head_dim, to);
+      });
     }
     std::vector<double> sum(static_cast<size_t>(s.head_dim));
+    std::vector<float> query(sum.size());
     for (int64_t r = 0; r < a.rows; ++r) {
       const int64_t last = a.at[r].position;
       const int64_t first = s.window ? std::max<int64_t>(0, last - s.window + 1) : 0;
       const double scale = s.scale * s.growth.at(last);
       probabilities_.resize(static_cast<size_t>(last + 1));
       for (int64_t h = 0; h < s.heads; ++h) {
-        const float* q = a.q + (r * s.heads + h) * s.head_dim;
+        std::copy_n(a.q + (r * s.heads + h) * s.head_dim, s.head_dim, query.begin());
+        if (rotates) rotate_hadamard(query.data(), s.head_dim);
         double best = a.sinks ? a.sinks[h] : -INFINITY;
         for (int64_t t = first; t <= last; ++t) {
+          load(a, a.at[r], Half::Keys, h / group, t, head);
           double dot = 0;
-          for (int i = 0; i < s.head_dim; ++i) {
-            dot += double{q[i]} * load(a, a.at[r], Half::Keys, h / group, t, i);
-          }
+          for (int i = 0; i < s.head_dim; ++i) dot += double{query[i]} * head[i];
           probabilities_[t] = dot * scale;
           if (s.softcap != 0) {
             probabilities_[t] = s.softcap * std::tanh(probabilities_[t] / s.softcap);
@@ -139,12 +141,12 @@ class ReferenceKernels final : public Kernels {
         for (int64_t t = first; t <= last; ++t) {
           const double p = std::exp(probabilities_[t] - best);
           total += p;
-          for (int i = 0; i < s.head_dim; ++i) {
-            sum[i] += p * load(a, a.at[r], Half::Values, h / group, t, i);
-          }
+          load(a, a.at[r], Half::Values, h / group, t, head);
+          for (int i = 0; i < s.head_dim; ++i) sum[i] += p * head[i];
         }
         float* out = a.out + (r * s.heads + h) * s.head_dim;
         for (int i = 0; i < s.head_dim; ++i) out[i] = static_cast<float>(sum[i] / total);
+        if (rotates_back) rotate_hadamard(out, s.head_dim);
       }
     }
   }
@@ -357,8 +359,6 @@ class ReferenceKernels final : public Kernels {
     return choices;
   }
 
-  enum class Half { Keys, Values };
-
   static float clamped_swiglu(float gate, float up) {
     if (gate > kSwigluLimit) gate = kSwigluLimit;
     up = std::clamp(up, -kSwigluLimit, kSwigluLimit);
@@ -386,32 +386,10 @@ class ReferenceKernels final : public Kernels {
     return 0.5f * x * (1 + std::tanh(kSqrt2OverPi * (x + 0.044715f * x * x * x)));
   }
 
-  static std::byte* slot(const AttentionArgs& a, const AttentionRow& row, Half half, int64_t head,
-                         int64_t position) {
-    const int64_t index = half == Half::Keys ? head : a.spec.kv_heads + head;
-    const int64_t token = position % kPageTokens;
-    const int64_t element = (index * kPageTokens + token) * a.spec.head_dim;
-    return a.cache.data + row.pages[position / kPageTokens] * a.cache.page_stride +
-           element * (a.cache.f16 ? 2 : 4);
-  }
-
-  static float load(const AttentionArgs& a, const AttentionRow& row, Half half, int64_t head,
-                    int64_t position, int i) {
-    const std::byte* from = slot(a, row, half, head, position);
-    if (!a.cache.f16) return reinterpret_cast<const float*>(from)[i];
-    return f16_to_f32(reinterpret_cast<const uint16_t*>(from)[i]);
-  }
-
-  static void store(const AttentionArgs& a, const AttentionRow& row, Half half, int64_t head,
-                    const float* values) {
-    std::byte* to = slot(a, row, half, head, row.position);
-    for (int i = 0; i < a.spec.head_dim; ++i) {
-      if (a.cache.f16) {
-        reinterpret_cast<uint16_t*>(to)[i] = f32_to_f16(values[i]);
-      } else {
-        reinterpret_cast<float*>(to)[i] = values[i];
-      }
-    }
+  static void load(const AttentionArgs& a, const AttentionRow& row, Half half, int64_t head,
+                   int64_t position, std::vector<float>& out) {
+    const CacheBytes<std::byte> bytes = cache_bytes(a, row, half, head, position);
+    decode_cache(type_of(a.cache, half), {bytes.codes, bytes.scales}, a.spec.head_dim, out.data());
   }
 
   std::vector<float> weight_row_;

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/quant/cache_type.h"
+
 namespace skald {
 
 // The most memory that skald may use: a number of bytes, a share of the device's memory, or (both
@@ -47,6 +49,7 @@ struct MemoryPlan {
   DeviceMemorySize device;
   int64_t available = 0;  // bytes that may be used: the free bytes, or fewer by a cap
   std::vector<MemoryPart> parts;
+  CacheTypes cache_types;
   int64_t context = 0;  // tokens for each sequence
   ContextBy context_by = ContextBy::Asked;
   int64_t model_context = 0;

@@ -8,6 +8,7 @@
 #include "engine/base/error.h"
 #include "engine/cpu/kernels.h"
 #include "engine/memory/kv_pages.h"
+#include "engine/quant/cache_row.h"
 #include "engine/selftest/data.h"
 #include "engine/selftest/scores.h"
 #include "engine/selftest/spaces.h"
@@ -82,8 +83,7 @@ class CpuTest {
     if (c.spec.keys_serve) return;      // the CPU's cache has both
     const AttentionData data = make_data(c, seed);
     const AttentionSpec& s = c.spec;
-    const bool f16 = c.type == DType::F16;
-    const int64_t element = f16 ? 2 : 4, slot = int64_t{kPageTokens} * s.head_dim;
+    const int64_t element = c.type == DType::F16 ? 2 : 4, slot = int64_t{kPageTokens} * s.head_dim;
     int64_t pages = 1;  // page 0 belongs to no sequence
     std::vector<std::vector<int32_t>> tables;
     for (const Part& part : c.parts) {
@@ -147,7 +147,7 @@ class CpuTest {
                          out.data(),
                          rows.data(),
                          c.rows(),
-                         {cache.data(), page_bytes, f16},
+                         {cache.data(), page_bytes, cache_types_of(c.type)},
                          s,
                          c.sinks ? data.sinks.data() : nullptr});
     const bool untouched = take_guard(out);

@@ -17,6 +17,7 @@
 #include "engine/memory/kv_pages.h"
 #include "engine/memory/memory_plan.h"
 #include "engine/program/model.h"
+#include "engine/quant/cache_row.h"
 #include "engine/sampling/sampler.h"
 #include "engine/sampling/score.h"
 
@@ -41,9 +42,9 @@ struct WeightRule {
 struct RunOptions {
   // The following options change the output.
   bool exact = false;  // float32 activations, sums and cache for every format of weights
-  // The type of keys and values in the cache. Empty: the backend's choice. The CPU takes F32 and
-  // F16. A GPU takes only the type of its activations.
-  std::optional<DType> cache_type = {};
+  // The types of keys and values in the cache. Empty: the backend's choice. The CPU takes all
+  // types. A GPU takes only the type of its activations.
+  CacheTypeRequest cache_types = {};
   // A sequence's results do not depend, to the last bit, on other sequences of its steps, nor on
   // its division into steps. The CPU always works like this; a GPU is slower with it.
   bool reproducible = false;
@@ -182,7 +183,7 @@ class Executor {
   virtual const MemoryPlan& plan() const = 0;   // what was allocated
   virtual int64_t bytes_allocated() const = 0;  // cache and workspace, beside the weights
   virtual int64_t cache_bytes_per_token() const = 0;
-  virtual DType cache_type() const = 0;
+  virtual CacheTypes cache_types() const = 0;
   // The seconds that a GPU has computed, by its own clock; 0 on the CPU. Waits for running kernels.
   virtual double device_seconds() { return 0; }
   virtual ExpertUse expert_use() { return {}; }  // so far; waits for running kernels

@@ -222,7 +222,7 @@ class GroupExecutor final : public Executor {
   int64_t cache_bytes_per_token() const override {
     return sum([](const RankExecutor& rank) { return rank.cache_bytes_per_token(); });
   }
-  DType cache_type() const override { return first().cache_type(); }
+  CacheTypes cache_types() const override { return first().cache_types(); }
   double device_seconds() override { return first().device_seconds(); }
   ExpertUse expert_use() override { return first().expert_use(); }
   std::string description() const override {

@@ -28,7 +28,7 @@ class Wrapped : public Interface {
   const MemoryPlan& plan() const override { return inner_->plan(); }
   int64_t bytes_allocated() const override { return inner_->bytes_allocated(); }
   int64_t cache_bytes_per_token() const override { return inner_->cache_bytes_per_token(); }
-  DType cache_type() const override { return inner_->cache_type(); }
+  CacheTypes cache_types() const override { return inner_->cache_types(); }
   std::string description() const override { return inner_->description(); }
   std::string page_format() const override { return inner_->page_format(); }
   int64_t page_bytes() const override { return inner_->page_bytes(); }

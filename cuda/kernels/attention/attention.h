@@ -16,12 +16,18 @@
 #include "cuda/kernels/prepared_rows.h"
 #include "cuda/kernels/rows_of_step.h"
 #include "engine/program/specs.h"
+#include "engine/quant/cache_type.h"
 #include "engine/quant/dtype_enum.h"
 
 namespace skald::cuda {
 
-// One layer's cache: page p starts at data + p * page_stride bytes and holds keys, then values,
-// each [kv_heads, kPageTokens, head_dim] of AttentionLaunch::cache_type.
+// One layer's cache: its LayerCache (engine/memory/cache_layout.h) in page p starts at data + p *
+// page_stride bytes. Where the keys serve as values, it has no values.
+//
+// Most kernels read a plain cache, whose types are the activations'. A cache of other types, of
+// codes, goes with a plain one that has the same pages, of one layer: launch_rope_append() writes
+// new keys and values there, launch_encode_cache() takes them from there, and launch_decode_cache()
+// writes there what the kernel of attention reads.
 struct KvLayerView {
   void* data;
   int64_t page_stride;
@@ -37,14 +43,15 @@ struct AttentionTile {
 enum class AttentionCode : uint8_t { Plain, Mma, Wgmma };
 
 struct AttentionLaunch {
-  DType type;        // type of qkv and out: F16, BF16 or F32
-  DType cache_type;  // type of keys and values in the cache
+  DType type;              // type of qkv and out: F16, BF16 or F32
+  CacheTypes cache_types;  // of `coded`, if there is one, or of `cache`
   // [rows, heads of q, k and v, head_dim]; q is scratch. Without v if the keys serve as values.
   void* qkv;
   void* out;  // [rows, heads * head_dim]
   int rows;
   StepTable step;
-  KvLayerView cache;
+  KvLayerView cache;       // plain
+  KvLayerView coded = {};  // without data if the cache is plain
   AttentionSpec spec;
   const float* inv_freq;  // [rope_pairs]; rotates q and k first
   int rope_pairs;
@@ -109,6 +116,15 @@ void launch_attention(const AttentionLaunch& launch, Stream stream);
 // appends k and v to the cache, and attends. With Decode::after_append, only attends, and rows may
 // belong to one sequence. Not for code Plain, nor for heads that mma_takes() refuses.
 void launch_attention_decode(const AttentionLaunch& launch, Stream stream);
+// attention_decode_codes_sm90 is the same for a cache of codes of 4 or 8 bits, all of one type. It
+// reads and appends to the cache without a plain one between. With Decode::after_append,
+// launch_encode_cache() goes before too.
+inline bool codes_takes(const AttentionSpec& s) {
+  return mma_takes(s) && (s.head_dim == 64 || s.head_dim == 128 || s.head_dim == 256);
+}
+inline bool codes_takes(const CacheTypes& types) {
+  return code_bits(types.keys) <= 8 && types.keys == types.values;
+}
 // True if attention_decode can write prepared rows for the next product instead of `out`: every 16
 // columns must belong to one head.
 inline bool attention_prepares_rows(const AttentionSpec& spec) { return spec.head_dim % 16 == 0; }
@@ -151,18 +167,22 @@ inline bool wgmma_takes(const AttentionSpec& s) {
 inline constexpr int kWgmmaQueries = 128;  // queries of a tile: rows times query heads
 void launch_attention_wgmma(const AttentionLaunch& launch, Stream stream);
 
+// For a cache of codes. encode: the step's new keys and values, which stay in the plain cache as
+// their codes say. decode: what the step's rows see.
+void launch_encode_cache(const AttentionLaunch& launch, Stream stream);
+void launch_decode_cache(const AttentionLaunch& launch, Stream stream);
+
 // Plain arithmetic, one block for each row and head, for any type and GPU; after
 // launch_rope_append().
 void launch_attention_plain(const AttentionLaunch& launch, Stream stream);
 
-// Throws an Error that names types and shape if no kernel supports them. All kernels take a cache
-// of the activations' type alone.
-void check_attention(DType type, DType cache_type, const AttentionSpec& spec, int rope_pairs);
+// Throws an Error that names type and shape if no kernel supports them.
+void check_attention(DType type, const AttentionSpec& spec, int rope_pairs);
 // Throws if queries grow with their position, not all their dimensions rotate, and mma_takes() the
 // heads: those kernels apply the growth when they rotate.
 void check_growth(const AttentionSpec& spec, int rope_pairs);
 inline void check_attention(const AttentionLaunch& a) {
-  check_attention(a.type, a.cache_type, a.spec, a.rope_pairs);
+  check_attention(a.type, a.spec, a.rope_pairs);
 }
 
 }  // namespace skald::cuda

@@ -17,11 +17,7 @@ AttentionCode attention_code_of(DType type, int compute_capability) {
   return runs_on(KernelCode::Sm80, compute_capability) ? AttentionCode::Mma : AttentionCode::Plain;
 }
 
-void check_attention(DType type, DType cache_type, const AttentionSpec& s, int rope_pairs) {
-  if (cache_type != type) {
-    fail(Exit::Failed, "no CUDA attention for ", name(type), " with a cache of ", name(cache_type),
-         "; the cache has the type of the activations");
-  }
+void check_attention(DType type, const AttentionSpec& s, int rope_pairs) {
   const bool number = type == DType::F32 || type == DType::F16 || type == DType::BF16;
   const bool heads = s.kv_heads > 0 && s.heads > 0 && s.heads % s.kv_heads == 0;
   const bool group = heads && (!mma_takes(s) || s.heads / s.kv_heads <= kMaxGroup);
@@ -39,6 +35,24 @@ void check_growth(const AttentionSpec& s, int rope_pairs) {
   if (s.growth.rate == 0 || 2 * rope_pairs == s.head_dim || !mma_takes(s)) return;
   fail(Exit::Model, "no CUDA attention for queries that grow with their position and have ",
        s.head_dim, " dimensions, of which ", 2 * rope_pairs, " rotate; all must rotate");
+}
+
+AttentionLaunch decode_launch(const AttentionLaunch& asked) {
+  AttentionLaunch a = asked;
+  if (a.decode.after_append) {
+    check(!a.dependent, "the rows of the step are in the cache before attention starts");
+    if (a.appends) {  // q is ready
+      a.rope_pairs = 0;
+      a.q_norm = a.k_norm = nullptr;
+      a.v_norm = false;
+    }
+  }
+  check_attention(a);
+  check(a.code != AttentionCode::Plain && mma_takes(a.spec),
+        "attention_decode multiplies heads of up to 256 dimensions on tensor cores");
+  check(!a.decode.prepares.memory || attention_prepares_rows(a.spec),
+        "heads whose results can be prepared rows");
+  return a;
 }
 
 int decode_depth(int64_t tokens) {

@@ -84,6 +84,9 @@ inline Split split_for(int rows, const AttentionSpec& s, int depth, const Decode
   return split;
 }
 
+// The launch as kernels of decode take it, checked. After launch_rope_append() queries are ready.
+AttentionLaunch decode_launch(const AttentionLaunch& asked);
+
 // ---- attention_wide ----
 
 inline constexpr int kWideKeys = 32;  // tokens that a block takes at a time

@@ -18,6 +18,8 @@ struct StripsInRing {
   static constexpr int kRowBytes = kDim * int{sizeof(T)}, kHalf = kStrip * kRowBytes;
   static constexpr int kWarpBytes = kStrips * 2 * kHalf;
   static constexpr int kTurn = kStrips * kStep;
+  static constexpr bool kCodes = false;
+  using Number = T;
   struct Barriers {
     uint64_t keys, values;
   };
@@ -45,6 +47,7 @@ struct StripsInRing {
     __syncwarp();
   }
 
+  static __device__ int dim(int j, int c) { return 32 * j + 8 * c; }
   using Keys = uint4[kDim / 32][2];
   __device__ Keys& keys(int strip, Keys& to) {
     if (strip == 0 && token < run.cached_end) barrier_wait(&barriers->keys, lap);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <climits>
+#include <type_traits>
 
 #include "cuda/kernels/attention/attention_split.h"
 #include "cuda/kernels/attention/kv_page.cuh"
@@ -18,14 +19,17 @@ struct DecodeBlock {
   bool has_new;           // whether the block has the new token
 };
 
-// In shared memory. All kThreads threads of a block call each function together.
-template <class T, int kDim, int kThreads>
+// In shared memory. All kThreads threads of a block call each function together. kCodes: the cache
+// has codes, and products are of f16; a new key and value that the cache has already are not read.
+template <class T, int kDim, int kThreads, bool kCodes>
 struct DecodeRows {
+  using Number = std::conditional_t<kCodes, Half, T>;
   static constexpr int kKey = kTileHeads, kValue = kTileHeads + 1;
   static constexpr int kPairs = kDim / 2;
   static constexpr int kUnits = ((kTileHeads + 2) * kPairs + kThreads - 1) / kThreads;
 
-  alignas(16) T x[kTileHeads + 2][kDim];  // queries, with zeros beyond them; new key; new value
+  alignas(
+      16) Number x[kTileHeads + 2][kDim];  // queries, with zeros beyond them; new key; new value
   Rotation rotations[kPairs];
   float norms[2][kDim];                        // weights for queries, for keys
   float squares[kTileHeads + 2][kPairs / 32];  // sums of squares of each vector, in parts
@@ -46,7 +50,7 @@ struct DecodeRows {
     }
     if (threadIdx.x == 0) growth = a.spec.growth.at(position);
     for (int i = b.heads * kDim + threadIdx.x; i < kTileHeads * kDim; i += kThreads) {
-      x[0][i] = T(0.0f);
+      x[0][i] = Number(0.0f);
     }
     if (a.q_norm) {
       for (int i = threadIdx.x; i < b.head_dim; i += kThreads) {
@@ -69,7 +73,8 @@ struct DecodeRows {
         start = vector == kKey ? 0 : static_cast<int>(keys_to_values(s));
       }
       const int2 at = place_of(a, pair);
-      const bool real = vector <= kValue && 2 * pair < b.head_dim;
+      const bool absent = kCodes && !brings_new(a) && vector >= kKey;
+      const bool real = vector <= kValue && 2 * pair < b.head_dim && !absent;
       places.first[u] = real ? start + at.x : -1;
       places.second[u] = real ? start + at.y : -1;
       all ^= places.first[u] ^ places.second[u];
@@ -154,14 +159,15 @@ struct DecodeRows {
         first[u] = from_float<T>(to_float(first[u]) * norm);
         second[u] = from_float<T>(to_float(second[u]) * norm);
       }
-      x[vector][at.x] = first[u];
-      x[vector][at.y] = second[u];
+      x[vector][at.x] = number_of(first[u]);
+      x[vector][at.y] = number_of(second[u]);
     }
     __syncthreads();
   }
 
   // Puts the new key into what a warp has of a strip (decode_strip.cuh), if the new token is the
   // strip's `at`-th. put_value() does the same for the value.
+  template <class Source>
   __device__ void put_key(uint4 (&k)[kDim / 32][2], int at) const {
     if (at < 0 || at >= kStrip) return;
     const int g = threadIdx.x % 32 / 4, c = threadIdx.x % 4;
@@ -170,7 +176,7 @@ struct DecodeRows {
       if (g + 8 * i != at) continue;
 #pragma unroll
       for (int j = 0; j < kDim / 32; ++j) {
-        k[j][i] = *reinterpret_cast<const uint4*>(&x[kKey][32 * j + 8 * c]);
+        k[j][i] = *reinterpret_cast<const uint4*>(&x[kKey][Source::dim(j, c)]);
       }
     }
   }
@@ -194,6 +200,13 @@ struct DecodeRows {
   }
 
  private:
+  static __device__ Number number_of(T x) {
+    if constexpr (std::is_same_v<T, Number>) {
+      return x;
+    } else {
+      return from_float<Number>(to_float(x));
+    }
+  }
   // A thread's u-th pair belongs to one of the block's queries or, if the block has the new token,
   // to the new key or value.
   static __device__ int vector_of(int u, const DecodeBlock& b) {

@@ -16,6 +16,8 @@ template <class T, int kDim, bool kExact, int kStrips, int kStep>
 struct StripsInRegisters {
   static constexpr int kWarpBytes = 0;  // bytes of shared memory
   static constexpr int kTurn = kStrips * kStep;
+  static constexpr bool kCodes = false;
+  using Number = T;
   struct Barriers {};
 
   const DecodeRun<T>& run;
@@ -38,6 +40,7 @@ struct StripsInRegisters {
 
   // Returns registers of this struct. (decode_ring.cuh fills the caller's registers and returns
   // those.) [j][i]: token g + 8 i of the strip, dimensions 32 j + 8 c and the next 7.
+  static __device__ int dim(int j, int c) { return 32 * j + 8 * c; }
   using Keys = uint4[kDim / 32][2];
   __device__ Keys& keys(int strip, Keys&) { return k[strip]; }
   __device__ void next_keys() {

@@ -2,6 +2,8 @@
 // rotation of pairs, and loads of 8 numbers that stop at the end of a head.
 #pragma once
 
+#include <cstddef>
+
 #include "cuda/kernels/attention/attention.h"
 #include "cuda/kernels/device/number.cuh"
 #include "engine/memory/page_tokens.h"
@@ -13,6 +15,10 @@ template <class T>
 __device__ inline T* page_keys(const AttentionLaunch& a, int page, int kv_head) {
   return reinterpret_cast<T*>(static_cast<char*>(a.cache.data) + page * a.cache.page_stride) +
          int64_t{kv_head} * kPageTokens * a.spec.head_dim;
+}
+// A page of the cache of codes.
+__device__ inline std::byte* coded_page(const AttentionLaunch& a, int page) {
+  return static_cast<std::byte*>(a.coded.data) + page * a.coded.page_stride;
 }
 // The distance from a token's keys to its values.
 __device__ inline int64_t keys_to_values(const AttentionSpec& s) {

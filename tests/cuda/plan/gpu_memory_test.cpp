@@ -213,23 +213,30 @@ TEST_CASE("the attention code follows from the type and the architecture") {
   CHECK(code(DType::F16, 100) == cuda::AttentionCode::Mma);
 }
 
-TEST_CASE("a GPU's cache has a type of its own, which its kernels want to be the activations'") {
+TEST_CASE("a GPU's cache has types of its own, if not those of the activations") {
   const Model model = shape_model("llama-3.2-1b", "bf16");
   const cuda::FusedProgram fused = cuda::fuse_program(model.program());
   cuda::SizeOptions sizes = some_sizes();
   const int64_t page = cuda::Sizes(fused, sizes).page;
-  CHECK(cuda::Sizes(fused, sizes).cache_type == DType::BF16);
-  sizes.cache_type = DType::F32;
+  CHECK(cuda::Sizes(fused, sizes).cache_types == cache_types_of(DType::BF16));
+  sizes.cache_types = {CacheType::F32, CacheType::F32};
   CHECK(cuda::Sizes(fused, sizes).page == 2 * page);
-  CHECK(cuda::Sizes(fused, sizes).cache_type == DType::F32);
+  CHECK(cuda::Sizes(fused, sizes).cache_types == cache_types_of(DType::F32));
+  sizes.cache_types = {CacheType::Q8_0, {}};
+  CHECK(cuda::Sizes(fused, sizes).page == page / 2 + page / 4 + page / 64);
+  CHECK(cuda::Sizes(fused, sizes).cache_types == CacheTypes{CacheType::Q8_0, CacheType::BF16});
 
   RunOptions options;
-  options.cache_type = DType::BF16;
+  options.cache_types = {CacheType::BF16, {}};
   CHECK(cuda::plan_memory(model, options, gpu_with(100)).needed() ==
         cuda::plan_memory(model, {}, gpu_with(100)).needed());
-  options.cache_type = DType::F16;
-  CHECK(has(error_text([&] { cuda::plan_memory(model, options, gpu_with(100)); }, Exit::Failed),
-            "no CUDA attention for BF16 with a cache of F16"));
+  // Codes take less, but for the plain cache of a layer.
+  options.cache_types = {CacheType::Q8_0, CacheType::Q8_0};
+  options.context = 32768;
+  RunOptions usual;
+  usual.context = 32768;
+  CHECK(cuda::plan_memory(model, options, gpu_with(100)).needed() <
+        cuda::plan_memory(model, usual, gpu_with(100)).needed());
 }
 
 TEST_CASE("a context beyond 32 bits is refused on a GPU") {

@@ -11,28 +11,6 @@
 namespace skald::test {
 namespace {
 
-using LogitRows = std::vector<std::vector<float>>;
-
-// Runs the step and returns the logits of its rows.
-LogitRows run_rows(Executor& executor, std::span<const SeqRows> step) {
-  const int64_t count = executor.run(step);
-  LogitRows rows;
-  for (int64_t row = 0; row < count; ++row) {
-    const auto logits = executor.logits(row);
-    rows.emplace_back(logits.begin(), logits.end());
-  }
-  return rows;
-}
-
-double mean_divergence(const LogitRows& a, const LogitRows& b) {
-  REQUIRE(a.size() == b.size());
-  double sum = 0;
-  for (size_t i = 0; i < a.size(); ++i) {
-    sum += divergence(softmax(a[i].data(), a[i].size()), softmax(b[i].data(), b[i].size()));
-  }
-  return sum / static_cast<double>(a.size());
-}
-
 TEST_CASE("a few rows of each of three sequences have the logits of rows one by one") {
   RandomLlama shape = {.heads = 8, .kv_heads = 2, .head_dim = 64};
   shape.type = GENERATE(DType::BF16, DType::Q4_K);

@@ -62,6 +62,28 @@ inline double divergence(const std::vector<double>& p, const std::vector<double>
   return sum;
 }
 
+using LogitRows = std::vector<std::vector<float>>;
+
+// Runs the step and returns the logits of its rows.
+inline LogitRows run_rows(Executor& executor, std::span<const SeqRows> step) {
+  const int64_t count = executor.run(step);
+  LogitRows rows;
+  for (int64_t row = 0; row < count; ++row) {
+    const auto logits = executor.logits(row);
+    rows.emplace_back(logits.begin(), logits.end());
+  }
+  return rows;
+}
+
+inline double mean_divergence(const LogitRows& a, const LogitRows& b) {
+  REQUIRE(a.size() == b.size());
+  double sum = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    sum += divergence(softmax(a[i].data(), a[i].size()), softmax(b[i].data(), b[i].size()));
+  }
+  return sum / static_cast<double>(a.size());
+}
+
 // Rows of logits by position; the tokens are fed `chunk` a step.
 inline std::map<int64_t, std::vector<float>> run_text(Executor& executor,
                                                       const std::vector<int32_t>& ids,

@@ -3,7 +3,9 @@
 #include <vector>
 
 #include "engine/cpu/kernels.h"
+#include "engine/memory/cache_layout.h"
 #include "engine/memory/kv_pages.h"
+#include "engine/quant/cache_row.h"
 #include "tests/catch.h"
 #include "tests/engine/cpu/fenced.h"
 #include "tests/engine/cpu/random_weights.h"
@@ -92,12 +94,13 @@ TEST_CASE("routed experts stay inside their operands") {
 
 TEST_CASE("attention stays inside its operands and the cache's pages") {
   for_each_fence([](Fence fence) {
-    for (bool f16 : {false, true}) {
+    for (const CacheType type : all_cache_types()) {
       for (int head_dim : {1, 31, 64, 100}) {
+        if (has_scales(type) && head_dim % kCacheBlock != 0) continue;
         const AttentionSpec spec{.heads = 4, .kv_heads = 2, .head_dim = head_dim, .window = 3};
         constexpr int64_t kRows = kPageTokens + 3;
         const int64_t cols = 4 * head_dim;
-        const int64_t page = int64_t{2} * spec.kv_heads * kPageTokens * head_dim * (f16 ? 2 : 4);
+        const int64_t page = LayerCache({type, type}, spec.kv_heads, head_dim).bytes();
         const std::vector<int32_t> pages = {0, 1};
         std::vector<AttentionRow> at;
         for (int64_t t = 0; t < kRows; ++t) at.push_back({pages, t});
@@ -110,7 +113,7 @@ TEST_CASE("attention stays inside its operands and the cache's pages") {
         args.out = memory.floats(kRows * cols);
         args.at = at.data();
         args.rows = kRows;
-        args.cache = {cache, page, f16};
+        args.cache = {cache, page, {type, type}};
         args.spec = spec;
         args.sinks = memory.floats(spec.heads);
         kernels_for(kRows, cols)->attention(args);

@@ -9,6 +9,7 @@
 #include "engine/base/half.h"
 #include "engine/cpu/kernels.h"
 #include "engine/memory/kv_pages.h"
+#include "engine/quant/cache_row.h"
 #include "tests/catch.h"
 #include "tests/engine/cpu/random_weights.h"
 #include "tests/engine/cpu/targets.h"
@@ -39,9 +40,11 @@ class Layer {
     std::vector<AttentionRow> rows;
     for (int64_t t = from; t < from + count; ++t) rows.push_back({pages_, t});
     std::vector<float> out(static_cast<size_t>(count * q_cols()), -12345.5f);
-    kernels.attention({q_.data() + from * q_cols(), k_.data() + from * kv_cols(),
-                       v_.data() + from * kv_cols(), out.data(), rows.data(), count,
-                       KvCacheView{cache_.data(), page_bytes_, f16_}, spec_});
+    kernels.attention(
+        {q_.data() + from * q_cols(), k_.data() + from * kv_cols(), v_.data() + from * kv_cols(),
+         out.data(), rows.data(), count,
+         KvCacheView{cache_.data(), page_bytes_, cache_types_of(f16_ ? DType::F16 : DType::F32)},
+         spec_});
     return out;
   }
 
@@ -220,8 +223,9 @@ TEST_CASE("rows of several sequences in one call do not affect each other") {
       for (int64_t t = 0; t < kAhead; ++t) rows.push_back({second, t});
       std::vector<float> out(100 * kQ);
       const auto call = [&](int64_t from, int64_t count) {
-        kernels->attention({&q[from * kQ], &k[from * kKv], &v[from * kKv], &out[from * kQ],
-                            &rows[from], count, KvCacheView{cache.data(), page_bytes, true}, spec});
+        kernels->attention(
+            {&q[from * kQ], &k[from * kKv], &v[from * kKv], &out[from * kQ], &rows[from], count,
+             KvCacheView{cache.data(), page_bytes, cache_types_of(DType::F16)}, spec});
       };
       call(0, kAhead);
       for (int64_t t = 0; t < kRows; ++t) rows.push_back({first, t});
@@ -254,7 +258,7 @@ TEST_CASE("keys and values round to f16 as in the reference") {
       const int32_t page = 0;
       const AttentionRow row{{&page, 1}, 3};
       fast_kernels({})->attention({q.data(), k.data(), v.data(), out.data(), &row, 1,
-                                   KvCacheView{cache.data(), 0, true}, spec});
+                                   KvCacheView{cache.data(), 0, cache_types_of(DType::F16)}, spec});
       for (size_t i = 0; i < k.size(); ++i) {
         uint16_t rounded;
         std::memcpy(&rounded, cache.data() + (3 * 100 + i) * 2, 2);
