@@ -264,15 +264,24 @@ class Builder {
       }
       return tails[bytes];
     };
+    // Characters with the same first bytes share the states after those. The ranges are sorted.
+    Utf8Range before;
+    std::array<State, 4> after = {};  // its states
     for (const Utf8Range& range : utf8_ranges(chars)) {
       int fixed = range.length;  // leading bytes with a restricted range
       while (fixed > 1 && range.bytes[fixed - 1] == ByteRange{0x80, 0xBF}) --fixed;
       State at = from;
+      bool same = true;
       for (int i = 0; i < fixed; ++i) {
-        const State next = i + 1 < fixed ? add_state() : tail(range.length - fixed);
-        add_bytes(at, range.bytes[i], next);
-        at = next;
+        same = same && i + 1 < before.length && i + 1 < fixed && range.bytes[i] == before.bytes[i];
+        if (!same) {
+          after[i] = i + 1 < fixed ? add_state() : tail(range.length - fixed);
+          add_bytes(at, range.bytes[i], after[i]);
+        }
+        at = after[i];
       }
+      before = range;
+      before.length = fixed;
     }
   }
 
