@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 #include "engine/grammar/rules.h"
@@ -39,9 +40,9 @@ class PlainSet {
     return lead < 0xF0 ? kAscii + 16 + lead % 16 : kAll - 1;
   }
   // The members that hold one of these characters; those of which all plain characters are among
-  // these. Both take the plain characters of the class alone.
-  static PlainSet touched(const CharClass& chars);
-  static PlainSet within(const CharClass& chars);
+  // these. `chars` are normalized; those that are not plain do not count.
+  static PlainSet touched(std::span<const CharRange> chars);
+  static PlainSet within(std::span<const CharRange> chars);
 
   void add(int member) { bits_[member / 64] |= uint64_t{1} << (member % 64); }
   void add(const PlainSet& other) {
@@ -70,6 +71,7 @@ class PlainSet {
   bool operator==(const PlainSet&) const = default;
 
  private:
+  void add_touched(char32_t first, char32_t last);
   std::array<uint64_t, 2> bits_ = {};
 };
 

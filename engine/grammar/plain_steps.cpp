@@ -29,12 +29,10 @@ void add_text(std::string_view text, PlainPart& part) {
 // `calls`: the calls that may still be followed, as rules may call themselves.
 void add_part(const Rules& rules, const Node& node, int calls, PlainPart& part) {
   switch (node.kind) {
-    case Node::Kind::Class: {
-      const CharClass chars(node.chars.begin(), node.chars.end());
-      part.whole.add(PlainSet::within(chars));
-      part.touched.add(PlainSet::touched(chars));
+    case Node::Kind::Class:
+      part.whole.add(PlainSet::within(node.chars));
+      part.touched.add(PlainSet::touched(node.chars));
       return;
-    }
     case Node::Kind::Text:
       add_text(node.text, part);
       return;
