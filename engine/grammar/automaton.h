@@ -140,7 +140,8 @@ class Automaton {
   // can still be completed. 255: that many or more.
   uint8_t open(State state) const { return plain_.open(state); }
 
-  // The plain characters that a state takes; chars.usual lead to `next`. nullptr: not known.
+  // The plain characters that a state (not kEnded) takes; chars.usual lead to `next`. nullptr: not
+  // known.
   const PlainChars* plain_chars(State state, State& next) const;
   // False: no edge of the state takes a plain character.
   bool takes_plain(State state) const;

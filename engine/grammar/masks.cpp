@@ -385,8 +385,9 @@ const Masks::Local& Masks::local(SetId set) {
   const Trie& others = vocabulary_->other_trie();
   walk(others, 0, static_cast<uint32_t>(others.size()), 0, set, local.mask, local.escapes);
   if (local.escapes.size() > kManyEscapes) local = {.cached = false};
+  const Local& kept = locals_.emplace(set, std::move(local)).first->second;
   order_.push_back({set, true});
-  return locals_.emplace(set, std::move(local)).first->second;
+  return kept;
 }
 
 std::span<const uint64_t> Masks::mask(SetId set) {
@@ -422,8 +423,9 @@ std::span<const uint64_t> Masks::mask(SetId set) {
   if (stacks_.may_end(set)) {
     for (int32_t id : vocabulary_->ends()) add_token(mask, id);
   }
+  const TokenMask& kept = masks_.emplace(set, std::move(mask)).first->second;
   order_.push_back({set, false});
-  return masks_.emplace(set, std::move(mask)).first->second;
+  return kept;
 }
 
 std::string Masks::forced_text(SetId set, size_t most) {
@@ -451,11 +453,14 @@ void Masks::tidy() {
     forget(order_.front());
     order_.pop_front();
   }
-  if (stacks_.bytes() <= limits_.stack_bytes) return;
+  const size_t usual_bytes = usual_.size() * sizeof(Usual) + 8 * usual_at_.size();
+  if (stacks_.bytes() + usual_bytes <= limits_.stack_bytes) return;
   const std::vector<SetId*> roots(roots_.begin(), roots_.end());
   stacks_.collect(roots);
   for (const Made& made : order_) forget(made);
   order_.clear();
+  locals_.clear();
+  masks_.clear();
   usual_.clear();
   usual_at_.clear();
   open_.clear();
@@ -478,8 +483,7 @@ void Masks::forget(const Made& made) {
 }
 
 size_t Masks::bytes() const {
-  size_t bytes =
-      stacks_.bytes() + usual_.size() * sizeof(Usual) + usual_at_.size() * sizeof(Usual*);
+  size_t bytes = stacks_.bytes() + usual_.size() * sizeof(Usual) + 8 * usual_at_.size();
   for (const TokenMask& mask : spare_) bytes += 8 * mask.size();
   for (const auto& [set, local] : locals_) {
     bytes += 8 * local.mask.size() + sizeof(Escape) * local.escapes.size();

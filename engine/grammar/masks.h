@@ -113,7 +113,10 @@ class Masks {
   // Adds the plain tokens that `set` allows to `mask`, which is empty.
   void walk_plain(SetId set, TokenMask& mask, std::vector<Escape>& escapes);
   Usual& usual(SetId set);
+  // Fills `usual` by what the automaton knows. Returns false, having changed nothing, if that is
+  // not enough.
   bool read_plain_facts(SetId set, Usual& usual);
+  // Fills `usual` by steps with each character of ASCII; find_groups() does so with others.
   void try_ascii(SetId set, Usual& usual);
   void find_groups(const PlainSet& chars, Usual& usual);
   // What is known of usual.next, or of a set like it.
@@ -121,6 +124,7 @@ class Masks {
   // True if all tokens below a node of the plain trie are allowed and leave no hole, where `first`
   // is that of the set at the node. False also if this is not known.
   bool all_below(uint32_t node, Usual& first);
+  // Finds usual.behind, or lengthens the run.
   void join_run(Usual& usual);
   // Where all characters that begin with `lead` lead to; nullptr if not to one place.
   Usual* usual_step(Usual& from, uint8_t lead);
