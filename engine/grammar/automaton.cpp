@@ -5,6 +5,8 @@
 
 #include "engine/base/error.h"
 #include "engine/grammar/analysis.h"
+#include "engine/grammar/edge_lists.h"
+#include "engine/grammar/plain_steps.h"
 #include "engine/grammar/utf8_ranges.h"
 
 namespace skald::grammar {
@@ -24,52 +26,6 @@ constexpr int kMostBuildDepth = 4000;
 }
 
 }  // namespace
-
-// Edges while states are being made: each state has a list.
-class EdgeLists {
- public:
-  size_t size() const { return states_.size(); }
-  State add_state() {
-    states_.push_back({kNone, kNone});
-    return static_cast<State>(states_.size() - 1);
-  }
-  void add(State from, Edge edge) {
-    const auto at = static_cast<uint32_t>(links_.size());
-    links_.push_back({edge, kNone});
-    (states_[from].first == kNone ? states_[from].first : links_[states_[from].last].next) = at;
-    states_[from].last = at;
-  }
-  // `visit` may add edges, also to `state`.
-  template <class Visit>
-  void each(State state, Visit visit) const {
-    for (uint32_t at = states_[state].first, last = states_[state].last; at != kNone;) {
-      const uint32_t next = at == last ? kNone : links_[at].next;
-      visit(Edge(links_[at].edge));
-      at = next;
-    }
-  }
-  EdgeTable table() const {
-    EdgeTable table;
-    table.reserve(states_.size(), links_.size());
-    for (State state = 0; state < states_.size(); ++state) {
-      each(state, [&](const Edge& edge) { table.add(edge); });
-      table.add_state();
-    }
-    return table;
-  }
-
- private:
-  static constexpr uint32_t kNone = UINT32_MAX;
-  struct Ends {
-    uint32_t first, last;  // into links_
-  };
-  struct Link {
-    Edge edge;
-    uint32_t next;
-  };
-  std::vector<Ends> states_;
-  std::vector<Link> links_;
-};
 
 class Builder {
  public:
@@ -198,12 +154,9 @@ class Builder {
       if (!useful[i]) continue;
       states[i] = add_state();
       if (graph.ends[i]) add_empty(states[i], to);
-      if (!graph.open.empty() && graph.open[i] > 0 && !in_copy()) {
-        out_.open_.resize(lists_.size());
-        out_.open_.back() = static_cast<uint8_t>(std::min(graph.open[i], uint32_t{255}));
-      }
     }
     add_empty(from, states[0]);
+    if (!in_copy()) add_plain_facts(graph, plain_steps(rules_, node, passes, useful), states);
     // Links of the same part to the same state share what is built for them: the first one builds
     // it, the second one builds it again at a state of its own, from which the others copy edges.
     struct Known {
@@ -229,6 +182,16 @@ class Builder {
       space_->each(same.entry, [&](const Edge& edge) { add_edge(begin, edge); });
     }
     return to;
+  }
+
+  void add_plain_facts(const Graph& graph, std::span<const PlainStep> steps,
+                       std::span<const State> states) {
+    for (size_t i = 0; i < states.size(); ++i) {
+      if (states[i] == kNoState) continue;
+      if (!graph.open.empty()) out_.plain_.set_open(states[i], graph.open[i]);
+      if (steps.empty() || steps[i].to == PlainStep::kUnknown) continue;
+      out_.plain_.add(states[i], steps[i].chars, states[steps[i].to]);
+    }
   }
 
   // A part that is one byte needs no state of its own. Returns false for other parts.
@@ -264,15 +227,24 @@ class Builder {
       }
       return tails[bytes];
     };
+    // Characters with the same first bytes share the states after those. The ranges are sorted.
+    Utf8Range before;
+    std::array<State, 4> after = {};  // its states
     for (const Utf8Range& range : utf8_ranges(chars)) {
       int fixed = range.length;  // leading bytes with a restricted range
       while (fixed > 1 && range.bytes[fixed - 1] == ByteRange{0x80, 0xBF}) --fixed;
       State at = from;
+      bool same = true;
       for (int i = 0; i < fixed; ++i) {
-        const State next = i + 1 < fixed ? add_state() : tail(range.length - fixed);
-        add_bytes(at, range.bytes[i], next);
-        at = next;
+        same = same && i + 1 < before.length && i + 1 < fixed && range.bytes[i] == before.bytes[i];
+        if (!same) {
+          after[i] = i + 1 < fixed ? add_state() : tail(range.length - fixed);
+          add_bytes(at, range.bytes[i], after[i]);
+        }
+        at = after[i];
       }
+      before = range;
+      before.length = fixed;
     }
   }
 
@@ -321,6 +293,7 @@ class Builder {
     r.least = least;
     r.may_be_empty = nullable(part);
     r.edges = edges.table();
+    r.chars = plain_chars_of(rules_, part);
     const uint64_t next = uint64_t{r.base} + uint64_t{r.stride} * most;
     if (next >= kNoState) fail_too_large(rules_.name(rule_));
     next_copies_ = static_cast<State>(next);
@@ -474,6 +447,25 @@ class Builder {
 };
 
 Automaton::Automaton(const Rules& rules) { Builder(rules, *this).run(); }
+
+const PlainChars* Automaton::plain_chars(State state, State& next) const {
+  if (state >= kCopies) {
+    const Repeated& r = repeated(state);
+    if ((state - r.base) % r.stride != 0 || r.chars.usual == PlainSet()) return nullptr;
+    next = state + r.end;
+    return &r.chars;
+  }
+  return plain_.chars(state, next);
+}
+
+bool Automaton::takes_plain(State state) const {
+  bool takes = false;
+  each_edge(state, [&](const Edge& edge) {
+    takes |= edge.kind == Edge::Kind::Call ||
+             (edge.kind == Edge::Kind::Byte && may_begin_plain(edge.first, edge.last));
+  });
+  return takes;
+}
 
 const Repeated& Automaton::repeated(State state) const {
   const auto above =

@@ -10,12 +10,14 @@
 // A repetition such as x{3,5000} is stored once; its copies exist only as state numbers.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "engine/grammar/plain_chars.h"
 #include "engine/grammar/rules.h"
 
 namespace skald::grammar {
@@ -53,6 +55,41 @@ class EdgeTable {
   std::vector<Edge> edges_;
 };
 
+// What is known of the plain characters of states (plain_chars.h).
+class PlainFacts {
+ public:
+  void set_open(State state, uint32_t open) {  // Automaton::open()
+    if (open > 0) of(state).open = static_cast<uint8_t>(std::min(open, uint32_t{255}));
+  }
+  // chars.usual lead from the state to `next`.
+  void add(State state, const PlainChars& chars, State next) {
+    const auto known = std::find(sets_.begin(), sets_.end(), chars);
+    if (known == sets_.end() && sets_.size() > UINT8_MAX) return;
+    of(state).chars = static_cast<uint8_t>(known - sets_.begin());
+    of(state).next = next;
+    if (known == sets_.end()) sets_.push_back(chars);
+  }
+
+  uint8_t open(State state) const { return state < facts_.size() ? facts_[state].open : 0; }
+  const PlainChars* chars(State state, State& next) const {
+    if (state >= facts_.size() || facts_[state].next == kNoState) return nullptr;
+    next = facts_[state].next;
+    return &sets_[facts_[state].chars];
+  }
+
+ private:
+  struct Fact {
+    uint8_t open = 0, chars = 0;  // chars: into sets_
+    State next = kNoState;
+  };
+  Fact& of(State state) {
+    if (facts_.size() <= state) facts_.resize(state + size_t{1});
+    return facts_[state];
+  }
+  std::vector<Fact> facts_;  // of the first states; of those behind nothing is known
+  std::vector<PlainChars> sets_;
+};
+
 // Copy i of `copies` has the states base + i * stride and following. State 0 of a copy is its
 // begin, state `end` its end.
 struct Repeated {
@@ -62,6 +99,7 @@ struct Repeated {
   bool may_be_empty = false;  // a copy may match the empty string
   State after = 0;            // the next state once `least` copies are done
   EdgeTable edges;            // [stride], targets within the copy
+  PlainChars chars;           // of state 0: chars.usual lead to `end`
 };
 
 class Automaton {
@@ -98,9 +136,15 @@ class Automaton {
     if (copy + 1 >= r.least) visit(Edge{Edge::Kind::Empty, 0, 0, 0, r.after});
   }
 
-  // At least so many plain characters (vocabulary.h) may follow, whichever they are, and the text
+  // At least so many plain characters (plain_chars.h) may follow, whichever they are, and the text
   // can still be completed. 255: that many or more.
-  uint8_t open(State state) const { return state < open_.size() ? open_[state] : 0; }
+  uint8_t open(State state) const { return plain_.open(state); }
+
+  // The plain characters that a state (not kEnded) takes; chars.usual lead to `next`. nullptr: not
+  // known.
+  const PlainChars* plain_chars(State state, State& next) const;
+  // False: no edge of the state takes a plain character.
+  bool takes_plain(State state) const;
 
   // The first state that behaves the same for the next `bytes` bytes, except for what follows its
   // rule.
@@ -115,8 +159,8 @@ class Automaton {
   const Repeated& repeated(State state) const;
 
   EdgeTable edges_;
-  std::vector<bool> ends_;          // [states]
-  std::vector<uint8_t> open_;       // of the first states; those behind have 0
+  std::vector<bool> ends_;  // [states]
+  PlainFacts plain_;
   std::vector<Repeated> repeated_;  // by base
   std::vector<std::vector<Edge>> starts_;
   std::vector<bool> nullable_;

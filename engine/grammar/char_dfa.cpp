@@ -4,8 +4,8 @@
 #include <map>
 #include <unordered_map>
 
+#include "engine/grammar/plain_chars.h"
 #include "engine/grammar/utf8_ranges.h"
-#include "engine/grammar/vocabulary.h"
 
 namespace skald::grammar {
 namespace {

@@ -10,6 +10,8 @@ namespace {
 
 // With more escapes than this, walking the whole trie is cheaper than caching them.
 constexpr size_t kManyEscapes = 4096;
+// Where fewer nodes lie below one, they are visited as quickly as all are looked at together.
+constexpr uint32_t kFewNodes = 8;
 
 }  // namespace
 
@@ -110,8 +112,41 @@ bool Masks::each_plain(SetId set, const Visit& visit) {
 }
 
 Masks::Usual& Masks::usual(SetId set) {
-  if (const auto known = usual_.find(set); known != usual_.end()) return known->second;
-  Usual result{.set = set};  // kept when it is complete: a step may throw
+  if (set < usual_at_.size() && usual_at_[set]) return *usual_at_[set];
+  Usual result;  // kept when it is complete: a step may throw
+  result.set = set;
+  result.open = stacks_.open(set);
+  if (!read_plain_facts(set, result)) try_ascii(set, result);
+  if (set >= usual_at_.size()) usual_at_.resize(std::max(stacks_.sets(), size_t{set} + 1));
+  return *(usual_at_[set] = &usual_.emplace_back(result));
+}
+
+// Where the automaton knows it, no character needs to be tried.
+bool Masks::read_plain_facts(SetId set, Usual& usual) {
+  const Automaton& automaton = stacks_.automaton();
+  std::vector<Item> next;
+  PlainSet common = PlainSet().complement(), taken;
+  for (const Item& item : stacks_.items(set)) {
+    if (item.state == kEnded) continue;
+    State to = kNoState;
+    if (const PlainChars* chars = automaton.plain_chars(item.state, to)) {
+      next.push_back({to, item.below});
+      common.keep(chars->usual);
+      taken.add(chars->taken);
+    } else if (automaton.takes_plain(item.state)) {
+      return false;
+    }
+  }
+  if (next.empty()) return false;
+  usual.next = stacks_.make(next);
+  usual.known = PlainSet().complement();
+  usual.others = stacks_.leaves_hole(usual.next) ? usual.known : common.complement();
+  usual.taken = taken;
+  usual.ascii = usual.others.complement().ascii();
+  return true;
+}
+
+void Masks::try_ascii(SetId set, Usual& usual) {
   const auto next_of = [&](int member) {
     return stacks_.step(set, static_cast<uint8_t>(member + 0x20));
   };
@@ -123,19 +158,23 @@ Masks::Usual& Masks::usual(SetId set) {
   for (int member = 0; member < PlainSet::kAscii; ++member) {
     const SetId next = next_of(member);
     if (!is_plain_member(member) || next == kDead) continue;
-    if (votes == 0) result.next = next;
-    votes += next == result.next ? 1 : -1;
+    if (votes == 0) usual.next = next;
+    votes += next == usual.next ? 1 : -1;
   }
-  const bool leaves = result.next != kDead && stacks_.leaves_hole(result.next);
+  const bool leaves = usual.next != kDead && stacks_.leaves_hole(usual.next);
   for (int member = 0; member < PlainSet::kAscii; ++member) {
-    if (leaves || result.next == kDead || next_of(member) != result.next) {
-      result.others.add(member);
+    if (next_of(member) != kDead) usual.taken.add(member);
+    if (leaves || usual.next == kDead || next_of(member) != usual.next) {
+      usual.others.add(member);
     } else if (is_plain_member(member)) {
-      ++result.ascii;
+      ++usual.ascii;
     }
-    result.known.add(member);
+    usual.known.add(member);
   }
-  return usual_.emplace(set, result).first->second;
+  for (int lead = 0xC2; lead <= 0xF4; ++lead) {
+    const auto byte = static_cast<uint8_t>(lead);
+    if (stacks_.step(set, byte) != kDead) usual.taken.add(PlainSet::group(byte));
+  }
 }
 
 void Masks::find_groups(const PlainSet& chars, Usual& usual) {
@@ -153,32 +192,55 @@ void Masks::find_groups(const PlainSet& chars, Usual& usual) {
   usual.known.add(found);
 }
 
-bool Masks::all_of_lead(uint32_t node, SetId set) {
-  const uint8_t lead = vocabulary_->plain_trie().nodes[node].byte;
-  PlainSet chars;
-  chars.add(PlainSet::group(lead));
-  Usual& step = usual(set);
-  find_groups(chars, step);
-  return !step.others.meets(chars) && all_below(node, step.next);
+Masks::Usual& Masks::after(Usual& usual) {
+  if (!usual.after) {
+    usual.after = &this->usual(stacks_.alike(usual.next, vocabulary_->longest_token()));
+  }
+  return *usual.after;
 }
 
-bool Masks::all_below(uint32_t node, SetId set) {
-  constexpr uint32_t kFew = 8;  // nodes that are visited as quickly
+Masks::Usual* Masks::usual_step(Usual& from, uint8_t lead) {
+  const int member = PlainSet::group(lead);
+  if (!from.known.has(member)) {
+    PlainSet chars;
+    chars.add(member);
+    find_groups(chars, from);
+  }
+  return from.others.has(member) ? nullptr : &after(from);
+}
+
+bool Masks::all_below(uint32_t node, Usual& first) {
   const Trie& trie = vocabulary_->plain_trie();
-  if (trie.nodes[node].end - node < kFew) return false;
   const PlainSet& chars = trie.below[node];
-  Usual* step = &usual(set);
-  for (int height = trie.nodes[node].height; height > 0; --height) {
+  Usual* step = &first;
+  for (int height = trie.nodes[node].height; height > 0;) {
     if (step->others.meets(chars)) return false;
     find_groups(chars, *step);
     if (step->others.meets(chars)) return false;
-    if (!step->after) {
-      step->after = &usual(stacks_.alike(step->next, vocabulary_->longest_token()));
-    }
-    if (step->after == step) return true;
-    step = step->after;
+    join_run(*step);
+    if (step->behind == step) return true;
+    height -= step->run;
+    step = step->behind;
   }
   return true;
+}
+
+// Each time that a run is followed, it grows by the run behind it, if that has the same characters.
+void Masks::join_run(Usual& usual) {
+  constexpr int kLongest = 64;
+  if (!usual.behind) {
+    usual.behind = &after(usual);
+    usual.run = 1;
+    return;
+  }
+  const Usual& next = *usual.behind;
+  const PlainSet all = PlainSet().complement();
+  if (!next.behind || &next == &usual || usual.run + next.run > kLongest ||
+      next.others != usual.others || usual.known != all || next.known != all) {
+    return;
+  }
+  usual.run = static_cast<uint8_t>(usual.run + next.run);
+  usual.behind = next.behind;
 }
 
 void Masks::walk_plain(SetId set, TokenMask& mask, std::vector<Escape>& escapes) {
@@ -192,40 +254,51 @@ void Masks::walk_plain(SetId set, TokenMask& mask, std::vector<Escape>& escapes)
       (add ? add_token : remove_token)(mask, trie.tokens[t]);
     }
   };
-  path_.resize(vocabulary_->longest_token() + 1);
-  missing_.resize(path_.size());
-  path_[0] = set;
-  missing_[0] = 0;
+  plain_path_.resize(vocabulary_->longest_token() + 1);
+  plain_path_[0] = {.set = set, .usual = &usual(set)};
   for (uint32_t n = 0; n < trie.size();) {
     const TrieNode& node = trie.nodes[n];
-    const int missing = missing_[node.depth - 1];
-    const int left = missing == 0 ? utf8_length(node.byte) - 1 : missing - 1;
-    const SetId from = path_[node.depth - 1];
-    if (missing == 0 && (stacks_.open(from) > node.height || (left > 0 && all_of_lead(n, from)))) {
-      change(true, n, node.end);
-      n = node.end;
-      continue;
+    const uint32_t first = n + 1;  // the first node below
+    Place& from = plain_path_[node.depth - 1];
+    Place& here = plain_path_[node.depth];
+    Usual* next = from.missing > 0 ? from.usual : nullptr;
+    int left = from.missing - 1;
+    if (from.missing == 0) {
+      if (!from.usual) from.usual = &usual(from.set);
+      if (from.usual->open > node.height) {
+        change(true, n, node.end);
+        n = node.end;
+        continue;
+      }
+      left = utf8_length(node.byte) - 1;
+      next = usual_step(*from.usual, node.byte);
+      if (next && left > 0 && all_below(n, *next)) {
+        change(true, n, node.end);
+        n = node.end;
+        continue;
+      }
     }
-    const SetId next = stacks_.step(from, node.byte);
-    if (next == kDead) {
-      change(false, n, node.end);
-      n = node.end;
-      continue;
+    if (!next) {
+      const SetId to = stacks_.step(from.set, node.byte);
+      if (to == kDead) {
+        change(false, n, node.end);
+        n = node.end;
+        continue;
+      }
+      here = {.set = to, .missing = static_cast<uint8_t>(left)};
+      add_escapes(trie, n, to, escapes);
+      if (left == 0 && node.end - n >= kFewNodes) next = &usual(to);
     }
-    path_[node.depth] = next;
-    missing_[node.depth] = static_cast<uint8_t>(left);
-    change(true, n, n + 1);
-    add_escapes(trie, n, next, escapes);
-    if (node.end == n + 1) {
-      ++n;
-    } else if (stacks_.only_ended(next)) {
-      change(false, n + 1, node.end);
+    if (next) here = {.set = next->set, .missing = static_cast<uint8_t>(left), .usual = next};
+    change(true, n, first);
+    n = first;
+    if (left > 0 || first == node.end) continue;
+    if (next ? !next->taken.meets(trie.below[first - 1]) : stacks_.only_ended(here.set)) {
+      change(false, first, node.end);
       n = node.end;
-    } else if (left == 0 && (stacks_.open(next) >= node.height || all_below(n, next))) {
-      change(true, n + 1, node.end);
+    } else if (next && (next->open >= node.height || all_below(first - 1, *next))) {
+      change(true, first, node.end);
       n = node.end;
-    } else {
-      ++n;
     }
   }
 }
@@ -312,7 +385,9 @@ const Masks::Local& Masks::local(SetId set) {
   const Trie& others = vocabulary_->other_trie();
   walk(others, 0, static_cast<uint32_t>(others.size()), 0, set, local.mask, local.escapes);
   if (local.escapes.size() > kManyEscapes) local = {.cached = false};
-  return locals_.emplace(set, std::move(local)).first->second;
+  const Local& kept = locals_.emplace(set, std::move(local)).first->second;
+  order_.push_back({set, true});
+  return kept;
 }
 
 std::span<const uint64_t> Masks::mask(SetId set) {
@@ -348,7 +423,9 @@ std::span<const uint64_t> Masks::mask(SetId set) {
   if (stacks_.may_end(set)) {
     for (int32_t id : vocabulary_->ends()) add_token(mask, id);
   }
-  return masks_.emplace(set, std::move(mask)).first->second;
+  const TokenMask& kept = masks_.emplace(set, std::move(mask)).first->second;
+  order_.push_back({set, false});
+  return kept;
 }
 
 std::string Masks::forced_text(SetId set, size_t most) {
@@ -372,26 +449,41 @@ std::string Masks::forced_text(SetId set, size_t most) {
 
 void Masks::tidy() {
   const size_t mask_bytes = 8 * vocabulary_->words() + 64;
-  if ((masks_.size() + locals_.size()) * mask_bytes > limits_.mask_bytes) forget_masks();
-  if (stacks_.bytes() <= limits_.stack_bytes) return;
+  while (order_.size() * mask_bytes > limits_.mask_bytes) {
+    forget(order_.front());
+    order_.pop_front();
+  }
+  const size_t usual_bytes = usual_.size() * sizeof(Usual) + 8 * usual_at_.size();
+  if (stacks_.bytes() + usual_bytes <= limits_.stack_bytes) return;
   const std::vector<SetId*> roots(roots_.begin(), roots_.end());
   stacks_.collect(roots);
-  forget_masks();
-}
-
-void Masks::forget_masks() {
-  for (auto& [set, local] : locals_) spare_.push_back(std::move(local.mask));
-  for (auto& [set, mask] : masks_) spare_.push_back(std::move(mask));
-  std::erase_if(spare_, [](const TokenMask& mask) { return mask.empty(); });
-  masks_.clear();
+  for (const Made& made : order_) forget(made);
+  order_.clear();
   locals_.clear();
+  masks_.clear();
   usual_.clear();
+  usual_at_.clear();
   open_.clear();
   stays_.clear();
 }
 
+void Masks::forget(const Made& made) {
+  const auto keep_memory = [&](TokenMask& mask) {
+    if (!mask.empty()) spare_.push_back(std::move(mask));
+  };
+  if (made.local) {
+    const auto found = locals_.find(made.set);
+    keep_memory(found->second.mask);
+    locals_.erase(found);
+  } else {
+    const auto found = masks_.find(made.set);
+    keep_memory(found->second);
+    masks_.erase(found);
+  }
+}
+
 size_t Masks::bytes() const {
-  size_t bytes = stacks_.bytes();
+  size_t bytes = stacks_.bytes() + usual_.size() * sizeof(Usual) + 8 * usual_at_.size();
   for (const TokenMask& mask : spare_) bytes += 8 * mask.size();
   for (const auto& [set, local] : locals_) {
     bytes += 8 * local.mask.size() + sizeof(Escape) * local.escapes.size();

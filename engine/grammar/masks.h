@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -75,15 +76,34 @@ class Masks {
 
   // Where most plain characters lead.
   struct Usual {
-    SetId set, next = kDead;
+    SetId set = kDead, next = kDead;
     Usual* after = nullptr;  // of `next`, once it was looked up
+    PlainSet taken;          // no other plain characters are possible
     PlainSet others;         // the plain characters that lead elsewhere
     PlainSet known;          // the characters for which that is known; those of ASCII always are
     int ascii = 0;           // the number of characters of ASCII that lead to `next`
+    uint8_t open = 0;        // Stacks::open()
+    // The next `run` places, this one included, have the same `others`; `behind` follows them.
+    uint8_t run = 0;
+    Usual* behind = nullptr;
+  };
+
+  // A place of a walk through plain tokens.
+  struct Place {
+    SetId set = kDead;
+    uint8_t missing = 0;  // bytes of the character there that are still to come
+    // Of the set, once it was looked up. Where bytes are missing: of the place after them, if all
+    // characters that begin so lead to one.
+    Usual* usual = nullptr;
+  };
+  // A mask in locals_ or masks_.
+  struct Made {
+    SetId set;
+    bool local;
   };
 
   TokenMask empty_mask();
-  void forget_masks();
+  void forget(const Made& made);
   const Local& local(SetId set);
   // Adds to `mask` the tokens of nodes [begin, end) that `set` allows. `set` is the place after the
   // bytes of the node above them, which has depth `depth`.
@@ -93,13 +113,21 @@ class Masks {
   // Adds the plain tokens that `set` allows to `mask`, which is empty.
   void walk_plain(SetId set, TokenMask& mask, std::vector<Escape>& escapes);
   Usual& usual(SetId set);
+  // Fills `usual` by what the automaton knows. Returns false, having changed nothing, if that is
+  // not enough.
+  bool read_plain_facts(SetId set, Usual& usual);
+  // Fills `usual` by steps with each character of ASCII; find_groups() does so with others.
+  void try_ascii(SetId set, Usual& usual);
   void find_groups(const PlainSet& chars, Usual& usual);
-  // True if all tokens below a node of the plain trie are allowed and leave no hole, where `set` is
-  // the set at the node. False also if this is not known.
-  bool all_below(uint32_t node, SetId set);
-  // The same for all tokens at and below a node that begins a character, where `set` is the set
-  // before it.
-  bool all_of_lead(uint32_t node, SetId set);
+  // What is known of usual.next, or of a set like it.
+  Usual& after(Usual& usual);
+  // True if all tokens below a node of the plain trie are allowed and leave no hole, where `first`
+  // is that of the set at the node. False also if this is not known.
+  bool all_below(uint32_t node, Usual& first);
+  // Finds usual.behind, or lengthens the run.
+  void join_run(Usual& usual);
+  // Where all characters that begin with `lead` lead to; nullptr if not to one place.
+  Usual* usual_step(Usual& from, uint8_t lead);
   // The number of plain characters that are certain to be possible, if each position allows all or
   // no plain characters; -1 otherwise.
   int plain_ahead(SetId set);
@@ -129,13 +157,16 @@ class Masks {
   MaskLimits limits_;
   std::unordered_map<SetId, Local> locals_;
   std::unordered_map<SetId, TokenMask> masks_;
+  std::deque<Made> order_;        // the masks of both, the oldest first
   std::vector<TokenMask> spare_;  // their memory, once they are forgotten
   std::set<SetId*> roots_;
   std::mutex mutex_;
-  std::unordered_map<SetId, Usual> usual_;
+  std::deque<Usual> usual_;
+  std::vector<Usual*> usual_at_;  // [sets] into usual_
   std::unordered_map<SetId, bool> open_, stays_;
-  std::vector<SetId> path_;       // scratch of a walk: the set after each byte
-  std::vector<uint8_t> missing_;  // and the bytes that the character there lacks
+  // Scratch of a walk: the place after each byte.
+  std::vector<SetId> path_;
+  std::vector<Place> plain_path_;
 };
 
 }  // namespace skald::grammar

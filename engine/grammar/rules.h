@@ -44,7 +44,7 @@ struct Graph {
   };
   std::vector<Link> links;
   std::vector<bool> ends;  // [states]
-  // [states], or nothing if not known: so many plain characters (vocabulary.h) may follow a state,
+  // [states], or nothing if not known: so many plain characters (plain_chars.h) may follow a state,
   // whichever they are, and the text can still be completed. kUnbounded: any number.
   std::vector<uint32_t> open = {};
 };

@@ -170,10 +170,10 @@ void Stacks::find_edges(SetId set) {
   called_.clear();
   const std::span<const Item> own = items(set);
   from_.assign(own.begin(), own.end());
-  const size_t begin = edges_.size();
+  found_.clear();
   const auto take = [&](const Edge& edge, SetId below) {
     if (edge.kind == Edge::Kind::Byte) {
-      edges_.push_back({edge.first, edge.last, edge.target, below});
+      found_.push_back({edge.first, edge.last, edge.target, below});
     } else if (edge.kind == Edge::Kind::Call) {
       add_caller(edge.rule, {edge.target, below});
     }
@@ -194,29 +194,37 @@ void Stacks::find_edges(SetId set) {
     callers_[rule].clear();
     for (const Edge& edge : automaton_->start(rule)) take(edge, below);
   }
-  sets_[set].edges = static_cast<uint32_t>(begin);
-  sets_[set].edge_count = static_cast<uint32_t>(edges_.size() - begin);
+  OutEdge* const kept = edges_.add(found_.size());
+  std::copy(found_.begin(), found_.end(), kept);
+  sets_[set].edges = {kept, found_.size()};
+  sets_[set].has_edges = true;
+}
+
+void Stacks::forget_steps() {
+  for (Set& set : sets_) {
+    set.row = nullptr;
+    set.has_edges = false;
+  }
+  rows_.clear();
+  edges_.clear();
 }
 
 SetId Stacks::compute_step(SetId set, uint8_t byte_class) {
   if (4 * rows_.size() + sizeof(OutEdge) * edges_.size() > kMostStepBytes) {
-    for (Set& s : sets_) s.row = s.edges = kNone;
-    rows_.clear();
-    edges_.clear();
+    forget_steps();
   }
-  if (sets_[set].edges == kNone) find_edges(set);
-  if (sets_[set].row == kNone) {
-    sets_[set].row = static_cast<uint32_t>(rows_.size());
-    rows_.resize(rows_.size() + class_byte_.size(), kNone);
+  if (!sets_[set].has_edges) find_edges(set);
+  if (!sets_[set].row) {
+    sets_[set].row = rows_.add(class_byte_.size());
+    std::fill_n(sets_[set].row, class_byte_.size(), kNone);
   }
   const uint8_t byte = class_byte_[byte_class];
   from_.clear();
-  const auto first = edges_.begin() + sets_[set].edges;
-  std::for_each(first, first + sets_[set].edge_count, [&](const OutEdge& edge) {
+  for (const OutEdge& edge : sets_[set].edges) {
     if (edge.first <= byte && byte <= edge.last) from_.push_back({edge.target, edge.below});
-  });
+  }
   const SetId next = make(from_);
-  rows_[sets_[set].row + byte_class] = next;
+  sets_[set].row[byte_class] = next;
   return next;
 }
 
@@ -289,9 +297,7 @@ void Stacks::collect(std::span<SetId* const> roots) {
   }
   sets_ = std::move(sets);
   items_ = std::move(kept);
-  for (Set& set : sets_) set.row = set.edges = kNone;
-  rows_.clear();
-  edges_.clear();
+  forget_steps();
   // The numbers keep their order, so items are still sorted.
   table_.assign(1024, kDead);
   grow_table();

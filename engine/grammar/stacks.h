@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/grammar/arena.h"
 #include "engine/grammar/automaton.h"
 
 namespace skald::grammar {
@@ -48,10 +49,8 @@ class Stacks {
   // text that nests too deep.
   SetId step(SetId set, uint8_t byte) { return step_class(set, automaton_->byte_class()[byte]); }
   SetId step_class(SetId set, uint8_t byte_class) {
-    const uint32_t row = sets_[set].row;
-    if (row != kNone) {
-      const SetId next = rows_[row + byte_class];
-      if (next != kNone) return next;
+    if (const SetId* const row = sets_[set].row; row && row[byte_class] != kNone) {
+      return row[byte_class];
     }
     return compute_step(set, byte_class);
   }
@@ -65,8 +64,8 @@ class Stacks {
   bool only_ended(SetId set) const { return sets_[set].only_ended; }  // every item has ended
   bool finished(SetId set) const { return may_end(set) && only_ended(set); }
 
-  // At least so many plain characters (vocabulary.h) may follow, whichever they are. 255: that many
-  // or more.
+  // At least so many plain characters (plain_chars.h) may follow, whichever they are. 255: that
+  // many or more.
   uint8_t open(SetId set) const { return sets_[set].open; }
 
   // The same set with holes in place of the sets below its items, and with states replaced by their
@@ -95,18 +94,19 @@ class Stacks {
  private:
   static constexpr uint32_t kNone = UINT32_MAX;
 
-  struct Set {
-    uint32_t begin = 0, count = 0;           // into items_
-    uint32_t row = kNone;                    // into rows_: next sets by byte class
-    uint32_t edges = kNone, edge_count = 0;  // into edges_
-    uint32_t depth = 0;
-    bool ends_bottom = false, ends_hole = false, only_ended = false;
-    uint8_t open = 0;
-  };
   struct OutEdge {
     uint8_t first, last;
     State target;
     SetId below;
+  };
+  struct Set {
+    uint32_t begin = 0, count = 0;   // into items_
+    SetId* row = nullptr;            // in rows_: the next sets by byte class
+    std::span<const OutEdge> edges;  // in edges_, if has_edges
+    uint32_t depth = 0;
+    bool has_edges = false;
+    bool ends_bottom = false, ends_hole = false, only_ended = false;
+    uint8_t open = 0;
   };
   struct Visit {
     Item item;
@@ -115,6 +115,7 @@ class Stacks {
 
   SetId compute_step(SetId set, uint8_t byte_class);
   void find_edges(SetId set);
+  void forget_steps();
   void add_caller(uint32_t rule, const Item& item);
   SetId intern(std::span<const Item> sorted);  // in normal form
   SetId add_set(std::span<const Item> sorted);
@@ -125,12 +126,13 @@ class Stacks {
   std::vector<uint8_t> class_byte_;  // one byte of each class
   std::vector<Set> sets_;
   std::vector<Item> items_;
-  std::vector<uint32_t> rows_;
-  std::vector<OutEdge> edges_;
+  Arena<SetId> rows_;
+  Arena<OutEdge> edges_;
   std::vector<SetId> table_;  // hash table of sets with linear probing; kDead: free
 
   // Scratch memory.
   std::vector<Item> todo_, made_, from_;
+  std::vector<OutEdge> found_;
   std::vector<Visit> visits_;  // hash table of the items seen in this round
   uint32_t round_ = 0;
   size_t visit_count_ = 0;

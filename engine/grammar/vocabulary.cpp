@@ -116,17 +116,6 @@ void sort_by_bytes(const Vocabulary& vocabulary, std::vector<int32_t>& ids) {
 
 }  // namespace
 
-bool is_plain(char32_t c) { return contains(kPlainChars, c); }
-
-int plain_length(std::string_view text) {
-  int count = 0;
-  char32_t c = 0;
-  for (size_t at = 0; at < text.size(); ++count) {
-    if (!decode_utf8(text, at, c) || !is_plain(c)) return -1;
-  }
-  return count;
-}
-
 Vocabulary::Vocabulary(std::span<const std::string_view> bytes, std::span<const int32_t> ends,
                        std::vector<TokenMask> named)
     : named_(std::move(named)) {

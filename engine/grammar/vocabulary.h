@@ -2,19 +2,18 @@
 // prefix. Immutable. Made once for a model (some tens of milliseconds for 128 thousand tokens) and
 // shared by all grammars.
 //
-// "Plain" tokens consist of whole characters that every JSON string may contain: no control
-// characters, line breaks, quotes, backslashes or parts of characters. Most of a vocabulary is
-// plain, so plain tokens have a trie of their own: inside a string, all of up to a number of
-// characters are allowed at once, without a walk.
+// "Plain" tokens consist of whole plain characters (plain_chars.h). Most of a vocabulary is plain,
+// so plain tokens have a trie of their own: inside a string, all of up to a number of characters
+// are allowed at once, without a walk.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <functional>
 #include <span>
 #include <string_view>
 #include <vector>
 
+#include "engine/grammar/plain_chars.h"
 #include "engine/grammar/rules.h"
 
 namespace skald::grammar {
@@ -30,32 +29,6 @@ inline void add_token(TokenMask& mask, int32_t id) {
 inline void remove_token(TokenMask& mask, int32_t id) {
   mask[static_cast<size_t>(id) / 64] &= ~(uint64_t{1} << (id % 64));
 }
-
-// A set of plain characters, by their first bytes: those of ASCII one by one, others in groups.
-class PlainSet {
- public:
-  static constexpr int kAscii = 95, kAll = 128;  // members: those of ASCII, and groups
-  // The number of the characters that begin with `lead`.
-  static constexpr int group(uint8_t lead) {
-    if (lead < 0x7F) return lead - 0x20;
-    if (lead < 0xE0) return kAscii + lead % 16;
-    return lead < 0xF0 ? kAscii + 16 + lead % 16 : kAll - 1;
-  }
-  void add(int member) { bits_[member / 64] |= uint64_t{1} << (member % 64); }
-  void add(const PlainSet& other) {
-    for (size_t i = 0; i < bits_.size(); ++i) bits_[i] |= other.bits_[i];
-  }
-  bool has(int member) const { return bits_[member / 64] >> (member % 64) & 1; }
-  bool meets(const PlainSet& other) const {
-    return (bits_[0] & other.bits_[0]) != 0 || (bits_[1] & other.bits_[1]) != 0;
-  }
-  bool holds(const PlainSet& other) const {
-    return (other.bits_[0] & ~bits_[0]) == 0 && (other.bits_[1] & ~bits_[1]) == 0;
-  }
-
- private:
-  std::array<uint64_t, 2> bits_ = {};
-};
 
 struct TrieNode {
   uint32_t end;          // index after all nodes below this one
@@ -73,17 +46,6 @@ struct Trie {
 
   size_t size() const { return nodes.size() - 1; }
 };
-
-// All plain characters; is_plain(): true for one of them. plain_length(): the characters of a plain
-// text, or -1.
-inline constexpr CharRange kPlainChars[] = {{0x20, 0x21},
-                                            {0x23, 0x5B},
-                                            {0x5D, 0x7E},
-                                            {0x80, 0x2027},
-                                            {0x202A, kFirstSurrogate - 1},
-                                            {kLastSurrogate + 1, kLastCodePoint}};
-bool is_plain(char32_t c);
-int plain_length(std::string_view text);
 
 class Vocabulary {
  public:
