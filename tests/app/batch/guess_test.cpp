@@ -5,6 +5,7 @@
 #include "tests/eagle3_folder.h"
 #include "tests/program_output.h"
 #include "tests/recurrent_model.h"
+#include "tests/space_model.h"
 
 namespace skald::test {
 namespace {
@@ -106,7 +107,38 @@ TEST_CASE("the report counts the guesses of a draft model that is the model itse
   CHECK(guesses["draft"]["right"] == guesses["right"]);
 }
 
-TEST_CASE("a batch with a draft model goes on after a kill, and texts are preempted as without") {
+TEST_CASE("guesses of all kinds change no result of a batch with recurrent layers") {
+  const TempFolder temp;
+  const std::string mtp = temp.write("mtp.gguf", RecurrentGguf().file(true)).string();
+  const std::string space = temp.write("space.gguf", SpaceGguf().file()).string();
+  for (const std::string& model : {mtp, space}) {
+    for (const char* texts : {"1", "4"}) {
+      BatchFiles expected(stories());
+      expected.model = model;
+      const Arguments same{"--ignore-eos", "--max-seqs", texts, "--device", "cpu"};
+      REQUIRE(expected.run(same).code == 0);
+      std::vector<Arguments> ways = {{"-md", small_gguf()}, {"--spec", "ngram"}};
+      if (model == mtp) ways.push_back({"--spec", "mtp"});
+      if (model == mtp) ways.push_back({"--spec", "auto"});
+      for (const Arguments& how : ways) {
+        CAPTURE(model, texts, how);
+        BatchFiles guessed(stories());
+        guessed.model = model;
+        Arguments with = same;
+        with.insert(with.end(), how.begin(), how.end());
+        const Outcome outcome = guessed.run(reported(guessed, with));
+        CAPTURE(outcome.err);
+        CHECK(outcome.code == 0);
+        CHECK(outcome.err.empty());
+        CHECK(guessed.text() == expected.text());
+        if (how.back() == "ngram" || how.back() == "auto") continue;
+        CHECK(counts_of(guessed).at("guesses")["draft"]["tokens"].get<int>() > 0);
+      }
+    }
+  }
+}
+
+TEST_CASE("a batch with a draft model goes on after a kill") {
   BatchFiles plain(stories()), guessed(stories());
   plain.model = guessed.model = demo_model();
   const Arguments same{"--ignore-eos", "--max-seqs", "3", "--device", "cpu"};
@@ -166,8 +198,9 @@ TEST_CASE("a batch goes on without a draft model that cannot guess, and a line s
   check_batch_goes_on(demo_model(), {"-md", demo_model(), "--device-draft", "cuda"}, "cuda");
   check_batch_goes_on(demo_model(), {"-md", demo_model(), "--vram", "14M"},
                       "for which there is no room beside the model");
-  const std::string mtp = temp.write("mtp.gguf", RecurrentGguf().file(true)).string();
-  check_batch_goes_on(mtp, {"--spec", "mtp"}, "a model with recurrent layers");
+  const std::string eagle = (temp.path() / "head").string();
+  Eagle3Folder().write(eagle);
+  check_batch_goes_on(demo_model(), {"-md", eagle, "--vram", "16M"}, "no room");
 }
 
 TEST_CASE("a batch names what is wrong with the flags of a draft model") {

@@ -1,0 +1,186 @@
+// Guesses of a scheduler for models with recurrent states, which go back after a wrong guess: they
+// change no token, and no state is left over.
+#include <algorithm>
+
+#include "engine/base/error.h"
+#include "engine/step/step.h"
+#include "models/open.h"
+#include "tests/engine/schedule/knowing_texts.h"
+#include "tests/engine/schedule/scheduler_batch.h"
+#include "tests/engine/wrapped_executor.h"
+#include "tests/golden.h"
+#include "tests/recurrent_model.h"
+#include "tests/space_model.h"
+#include "tests/temp_folder.h"
+
+namespace skald::test {
+namespace {
+
+constexpr int32_t kStatesVocab = 250;  // tokens of prompts; all of the models have more
+
+// Models with delta nets, state spaces and, where its weights are at hand, short convolutions.
+const std::vector<Model>& models_with_states() {
+  static const TempFolder temp;
+  static const std::vector<Model> models = [] {
+    std::vector<Model> all = {
+        open_model(temp.write("recurrent.gguf", RecurrentGguf().file())).model,
+        open_model(temp.write("space.gguf", SpaceGguf().file())).model};
+    if (const auto golden = find_golden("lfm2"); !golden.empty()) {
+      all.push_back(open_model(golden).model);
+    }
+    return all;
+  }();
+  return models;
+}
+
+struct StatesSetup {
+  int sequences = 5, checkpoints = 5;
+  int64_t cache_tokens = 0;
+  double wrong = 0;
+  int most = 5;        // guesses; 0: none
+  bool ngram = false;  // guesses from repetitions, and none of the known text
+  int fails_each = 0;  // a step of so many runs out of memory midway
+};
+
+struct StatesRun {
+  Results results;
+  SchedulerCounts counts;
+  int64_t most_texts = 0;
+};
+
+// Runs out of memory in the middle of some steps, whose tokens it takes back.
+class ForgettingSteps final : public WrappedExecutor {
+ public:
+  ForgettingSteps(std::unique_ptr<Executor> inner, int each)
+      : WrappedExecutor(std::move(inner)), each_(each) {}
+
+  int64_t run(Step step) override {
+    const int64_t rows = inner_->run(step);
+    if (each_ == 0 || ++steps_ % each_ != 0 || steps_ > 2 * each_) return rows;
+    take_back(step);
+    fail(Exit::Memory, "no memory for a moment");
+  }
+
+ private:
+  int each_, steps_ = 0;
+};
+
+RunOptions states_options(const StatesSetup& setup) {
+  RunOptions options;
+  options.threads = 1;
+  options.rows = 64;
+  options.context = 256;
+  options.sequences = setup.sequences;
+  options.cache_tokens = setup.cache_tokens;
+  options.checkpoints = setup.checkpoints;
+  return options;
+}
+
+// Without `known`, which has the texts, nothing is guessed.
+StatesRun run_states(const Model& model, const std::vector<Request>& requests,
+                     const StatesSetup& setup, const Results* known = nullptr) {
+  ForgettingSteps executor(cpu::make_executor(model, states_options(setup)), setup.fails_each);
+  Batch batch(requests);
+  std::map<uint64_t, Tokens> texts;
+  for (size_t i = 0; known && i < requests.size(); ++i) {
+    Tokens& text = texts[batch.all[i].streams[0]] = requests[i].prompt;
+    const Tokens& more = known->at({i, 0}).tokens;
+    text.insert(text.end(), more.begin(), more.end());
+  }
+  KnowingTexts draft(std::move(texts), setup.wrong, kStatesVocab);
+  GuessPlan plan = {.most = known ? setup.most : 0, .ngram = setup.ngram};
+  if (!setup.ngram) plan.draft = &draft;
+  StatesRun run;
+  {
+    // A step takes as long, however many rows it has.
+    Scheduler scheduler(executor, {.sequences = setup.sequences, .guesses = plan},
+                        [now = std::make_shared<double>(0)] { return ++*now; });
+    run.results = batch.run(scheduler);
+    run.counts = scheduler.counts();
+  }
+  run.most_texts = draft.most_texts;
+  const OwnedNumbers& states = executor.pages().states();
+  CHECK(states.free() == states.size());
+  return run;
+}
+
+std::vector<Request> texts_with_states(int64_t max_tokens) {
+  std::vector<Request> requests;
+  for (const int64_t length : {9, 1, 40, 70, 23}) {
+    Tokens prompt = random_tokens(length, static_cast<uint64_t>(length), kStatesVocab);
+    requests.push_back({std::move(prompt), max_tokens, length % 2 ? 0.0f : 0.8f});
+  }
+  return requests;
+}
+
+void check_equal(const StatesRun& guessed, const StatesRun& plain) {
+  for (const auto& [key, result] : plain.results) {
+    CAPTURE(key.first);
+    CHECK(guessed.results.at(key).tokens == result.tokens);
+    CHECK(guessed.results.at(key).ending == result.ending);
+  }
+}
+
+TEST_CASE("guesses change no token of a batch with recurrent states") {
+  const std::vector<Request> requests = texts_with_states(60);
+  for (const Model& model : models_with_states()) {
+    const StatesRun plain = run_states(model, requests, {});
+    CHECK(plain.counts.guesses.steps == 0);
+    for (const double wrong : {0.0, 0.2, 1.0}) {
+      CAPTURE(wrong);
+      const StatesRun guessed = run_states(model, requests, {.wrong = wrong}, &plain.results);
+      check_equal(guessed, plain);
+      const SharedGuessCounts& counts = guessed.counts.guesses;
+      CHECK(counts.draft.guesses > 15);
+      if (wrong == 0) CHECK(counts.draft.right == counts.draft.guesses);
+      if (wrong == 1) CHECK(counts.draft.right == 0);
+      if (wrong < 1) CHECK(guessed.counts.steps < plain.counts.steps * 3 / 4);
+      CHECK(guessed.counts.new_tokens == plain.counts.new_tokens);
+    }
+    const StatesRun repeats = run_states(model, requests, {.ngram = true}, &plain.results);
+    check_equal(repeats, plain);
+  }
+}
+
+TEST_CASE("no more samples have guesses than there is room for their states") {
+  const std::vector<Request> requests = texts_with_states(40);
+  const Model& model = models_with_states().front();
+  const StatesRun plain = run_states(model, requests, {.checkpoints = 0});
+  for (const int checkpoints : {0, 1, 3}) {
+    CAPTURE(checkpoints);
+    const StatesRun guessed =
+        run_states(model, requests, {.checkpoints = checkpoints, .wrong = 0.1}, &plain.results);
+    check_equal(guessed, plain);
+    CHECK(guessed.counts.preemptions == 0);
+    // The last samples may use the slots of those that have ended.
+    if (checkpoints == 0) CHECK(guessed.counts.guesses.steps < 5);
+    if (checkpoints > 0) CHECK(guessed.counts.guesses.right > 10);
+  }
+}
+
+TEST_CASE("samples with recurrent states go on with guesses after they were preempted") {
+  std::vector<Request> requests = texts_with_states(150);
+  const Model& model = models_with_states().front();
+  const StatesSetup tight = {.cache_tokens = 384, .wrong = 0.1};
+  const StatesRun plain = run_states(model, requests, tight);
+  const StatesRun guessed = run_states(model, requests, tight, &plain.results);
+  check_equal(guessed, plain);
+  CHECK(guessed.counts.preemptions > 0);
+  CHECK(guessed.counts.guesses.right > 50);
+}
+
+TEST_CASE("a step with guesses that runs out of memory goes back to the states before it") {
+  const std::vector<Request> requests = texts_with_states(40);
+  for (const Model& model : models_with_states()) {
+    const StatesRun plain = run_states(model, requests, {});
+    for (const int each : {9, 14}) {
+      const StatesRun guessed =
+          run_states(model, requests, {.wrong = 0.2, .fails_each = each}, &plain.results);
+      check_equal(guessed, plain);
+      CHECK(guessed.counts.guesses.steps > 0);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace skald::test
