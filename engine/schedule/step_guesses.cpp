@@ -1,8 +1,10 @@
 #include "engine/schedule/step_guesses.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "engine/base/error.h"
+#include "engine/schedule/allowed_guesses.h"
 #include "engine/step/step.h"
 
 namespace skald {
@@ -88,7 +90,6 @@ GuessedSample& StepGuesses::guessed(ScheduledSample& sample) const {
 void StepGuesses::list_sources(StepPicks::Rows& part, const Room& room) {
   ScheduledSample& sample = *part.sample;
   const Generation& generation = *sample.generation;
-  if (!generation.filters.empty()) return;  // their masks follow from each token
   if (part.count > kMostPending) return;
   // The step gives a token in any case.
   const int64_t left = generation.max_tokens - new_tokens(sample) - 1;
@@ -200,9 +201,25 @@ int64_t StepGuesses::right_guesses(const StepPicks::Rows& part) {
   return static_cast<int64_t>(at - known.sure);
 }
 
+// Records what became of a guess.
+void StepGuesses::saw(GuessedSample& sample, bool drafted, bool right) {
+  const double value = right ? 1 : 0;
+  move_mean(probability_of(sample, drafted), value, kNewShare);
+  if (drafted) move_mean(draft_probability_, value, kNewSampleShare);
+}
+
 void StepGuesses::take(StepPicks::Rows& part, std::span<const int32_t> guesses, bool drafted) {
   const ScheduledSample& sample = *part.sample;
   GuessedSample& known = *sample.guesses;
+  AllowedGuesses allowed;
+  if (const Generation& generation = *sample.generation; !generation.filters.empty()) {
+    const TokenFilter& filter = *generation.filters[static_cast<size_t>(sample.index)];
+    allowed = allowed_guesses(filter, guesses, !generation.score_forced);
+    if (allowed.wrong) saw(known, drafted, false);
+    guesses = allowed.tokens;
+  }
+  if (guesses.empty()) return;
+  known.masks = std::move(allowed.masks);
   known.drafted = drafted;
   known.text.assign(sample.tokens.begin(), sample.tokens.end());
   known.sure = known.text.size();
@@ -228,7 +245,7 @@ void StepGuesses::show(std::span<const StepPicks::Rows> parts, Executor& executo
       at += static_cast<size_t>(part.count);
       ScheduledSample& sample = *part.sample;
       const Generation& generation = *sample.generation;
-      if (sample.ended || generation.max_tokens == 0 || !generation.filters.empty()) continue;
+      if (sample.ended || generation.max_tokens == 0) continue;
       // Rows of wrong guesses are none of the text's.
       const int64_t right = part.count - part.guesses + right_guesses(part);
       computed_rows_.push_back({guessed(sample).draft.get(), sample.tokens, part.first,
@@ -255,12 +272,8 @@ void StepGuesses::checked(std::span<const StepPicks::Rows> parts, double seconds
     guessed = true;
     const int64_t right = right_guesses(part);
     const bool drafted = sample.guesses->drafted;
-    const auto saw = [&](double value) {
-      move_mean(probability_of(*sample.guesses, drafted), value, kNewShare);
-      if (drafted) move_mean(draft_probability_, value, kNewSampleShare);
-    };
-    for (int64_t i = 0; i < right; ++i) saw(1);
-    if (right < part.guesses && !sample.ended) saw(0);
+    for (int64_t i = 0; i < right; ++i) saw(*sample.guesses, drafted, true);
+    if (right < part.guesses && !sample.ended) saw(*sample.guesses, drafted, false);
     SharedGuessCounts::Kind& kind = drafted ? counts_.draft : counts_.ngram;
     kind.guesses += part.guesses;
     kind.right += right;

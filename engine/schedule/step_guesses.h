@@ -1,7 +1,7 @@
 // Guesses in a step of several samples (engine/speculate): a sample in decode gets rows for the
 // tokens that may follow its next one. They change no token. Guesses follow from what the sample's
 // own text repeats, or are those of a draft model or a head, which guesses for all samples of a
-// step together.
+// step together. Where a filter restricts the tokens, guesses follow it too (allowed_guesses.h).
 #pragma once
 
 #include <cstdint>
@@ -56,6 +56,8 @@ struct GuessedSample {
   bool drafted = false;       // the last guesses are the draft model's
   std::vector<int32_t> text;  // the sample's tokens and the guesses behind them
   size_t sure = 0;            // tokens in it that are no guesses
+  // With a filter: the tokens that may follow each guess.
+  std::vector<std::vector<uint64_t>> masks;
 };
 
 class StepGuesses {
@@ -99,7 +101,8 @@ class StepGuesses {
   double steps_left(const ScheduledSample& sample) const;
   void ask_draft();
   void draft_failed(const std::string& reason);
-  static void take(StepPicks::Rows& part, std::span<const int32_t> guesses, bool drafted);
+  void take(StepPicks::Rows& part, std::span<const int32_t> guesses, bool drafted);
+  void saw(GuessedSample& sample, bool drafted, bool right);
   static int64_t right_guesses(const StepPicks::Rows& part);
   double& probability_of(GuessedSample& sample, bool drafted) const;
 

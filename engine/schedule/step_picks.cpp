@@ -82,9 +82,11 @@ void StepPicks::add_guessed(const Rows& rows) {
   }
   add_next(sample);
   const std::span<const int32_t> text(sample.guesses->text);
+  auto mask = sample.guesses->masks.begin();
   for (int64_t length = sample.length() + 1; length <= std::ssize(text); ++length) {
     const auto before = text.first(static_cast<size_t>(length));
     requests_.push_back({&generation.params, {stream, length, before, {}}});
+    if (mask != sample.guesses->masks.end()) requests_.back().context.allowed = *mask++;
     picks_.push_back({&sample, false, {}, "", length});
   }
 }

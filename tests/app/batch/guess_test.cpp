@@ -138,6 +138,58 @@ TEST_CASE("guesses of all kinds change no result of a batch with recurrent layer
   }
 }
 
+// A list of objects whose names the schema fixes, so that much of it is forced and repeats itself.
+std::string lists() {
+  const Json item = {{"type", "object"},
+                     {"properties",
+                      {{"animal", {{"enum", {"dog", "cat"}}}},
+                       {"name of the friend", {{"type", "string"}, {"maxLength", 12}}}}},
+                     {"required", {"animal", "name of the friend"}},
+                     {"additionalProperties", false}};
+  const Json schema = {{"type", "array"}, {"items", item}, {"minItems", 3}, {"maxItems", 3}};
+  std::string requests;
+  for (int i = 0; i < 4; ++i) {
+    Json line = {{"prompt", i % 2 == 0 ? "Once upon a time" : "The little dog"},
+                 {"temperature", i < 2 ? 0.0 : 0.8},
+                 {"max_tokens", 400},
+                 {"response_format",
+                  {{"type", "json_schema"}, {"json_schema", {{"name", "x"}, {"schema", schema}}}}}};
+    if (i == 3) line["logprobs"] = 1;
+    requests += line.dump() + "\n";
+  }
+  return requests;
+}
+
+TEST_CASE("a batch guesses beside response_format, and results stay the same") {
+  BatchFiles expected(lists());
+  expected.model = demo_model();
+  const Arguments same{"--max-seqs", "2", "--device", "cpu"};
+  REQUIRE(expected.run(reported(expected, same)).code == 0);
+  const Json plain = counts_of(expected);
+  CHECK(plain["steps"].get<int>() < plain["tokens_out"].get<int>() * 2 / 3);  // others are forced
+  for (const Arguments& how : {Arguments{"--spec", "ngram"}, Arguments{"-md", demo_model()},
+                               Arguments{"-md", demo_model(), "--spec", "auto"}}) {
+    BatchFiles guessed(lists());
+    guessed.model = demo_model();
+    Arguments with = same;
+    with.insert(with.end(), how.begin(), how.end());
+    const Outcome outcome = guessed.run(reported(guessed, with));
+    CAPTURE(how, outcome.err);
+    CHECK(outcome.code == 0);
+    CHECK(outcome.err.empty());
+    CHECK(guessed.text() == expected.text());
+    for (const Json& line : guessed.results()) {
+      const Json& choice = line["response"]["body"]["choices"][0];
+      CHECK(choice["finish_reason"] == "stop");
+      CHECK(Json::parse(choice["text"].get<std::string>()).size() == 3);
+    }
+    const Json counts = counts_of(guessed);
+    if (how.back() != "ngram") continue;
+    CHECK(counts["guesses"]["ngram"]["right"].get<int>() > 20);
+    CHECK(counts["steps"].get<int>() < plain["steps"].get<int>());
+  }
+}
+
 TEST_CASE("a batch with a draft model goes on after a kill") {
   BatchFiles plain(stories()), guessed(stories());
   plain.model = guessed.model = demo_model();

@@ -33,13 +33,46 @@ const std::vector<Model>& models_with_states() {
   return models;
 }
 
+// Forbids a third of the tokens, by the one before. After each seventh token it forces three.
+class Sieving final : public TokenFilter {
+ public:
+  std::span<const uint64_t> allowed() override {
+    bits_.assign((kByteVocab + 63) / 64, 0);
+    for (int32_t token = 0; token < kStatesVocab; ++token) {
+      const bool fits = forced_.empty() ? (token + last_) % 3 != 0 : token == forced_.front();
+      if (fits) bits_[static_cast<size_t>(token) / 64] |= uint64_t{1} << (token % 64);
+    }
+    return bits_;
+  }
+  void accept(int32_t token) override {
+    last_ = token;
+    ++taken_;
+    if (!forced_.empty()) {
+      CHECK(token == forced_.front());
+      forced_.erase(forced_.begin());
+    } else if (token % 7 == 0) {
+      forced_ = {40 + token % 5, 50, 51};
+    }
+  }
+  bool finished() const override { return taken_ == 70; }
+  std::span<const int32_t> forced() override { return forced_; }
+  std::unique_ptr<TokenFilter> copy() const override { return std::make_unique<Sieving>(*this); }
+
+ private:
+  int32_t last_ = 0;
+  int taken_ = 0;
+  Tokens forced_;
+  std::vector<uint64_t> bits_;
+};
+
 struct StatesSetup {
   int sequences = 5, checkpoints = 5;
   int64_t cache_tokens = 0;
   double wrong = 0;
-  int most = 5;        // guesses; 0: none
-  bool ngram = false;  // guesses from repetitions, and none of the known text
-  int fails_each = 0;  // a step of so many runs out of memory midway
+  int most = 5;                          // guesses; 0: none
+  bool ngram = false;                    // guesses from repetitions, and none of the known text
+  int fails_each = 0;                    // a step of so many runs out of memory midway
+  bool filters = false, scores = false;  // scores: of forced tokens
 };
 
 struct StatesRun {
@@ -81,6 +114,10 @@ StatesRun run_states(const Model& model, const std::vector<Request>& requests,
                      const StatesSetup& setup, const Results* known = nullptr) {
   ForgettingSteps executor(cpu::make_executor(model, states_options(setup)), setup.fails_each);
   Batch batch(requests);
+  for (Generation& generation : batch.all) {
+    generation.score_forced = setup.scores;
+    if (setup.filters) generation.filters.push_back(std::make_unique<Sieving>());
+  }
   std::map<uint64_t, Tokens> texts;
   for (size_t i = 0; known && i < requests.size(); ++i) {
     Tokens& text = texts[batch.all[i].streams[0]] = requests[i].prompt;
@@ -139,6 +176,34 @@ TEST_CASE("guesses change no token of a batch with recurrent states") {
     }
     const StatesRun repeats = run_states(model, requests, {.ngram = true}, &plain.results);
     check_equal(repeats, plain);
+  }
+}
+
+TEST_CASE("guesses follow filters, which cut them and force tokens among them") {
+  std::vector<Request> requests = texts_with_states(60);
+  requests[0].max_tokens = requests[3].max_tokens = 100;  // the filter ends these
+  RandomLlama shape;
+  shape.layers = 1;
+  shape.vocab = kByteVocab;
+  for (const Model& model : {random_llama(shape), models_with_states()[0]}) {
+    const StatesRun plain = run_states(model, requests, {.filters = true});
+    CHECK(plain.results.at({0, 0}).ending == Ending::Stop);
+    for (const bool scores : {false, true}) {
+      const StatesRun each = run_states(model, requests, {.filters = true, .scores = scores});
+      for (const double wrong : {0.0, 0.2, 1.0}) {
+        CAPTURE(scores, wrong);
+        const StatesRun guessed = run_states(
+            model, requests, {.wrong = wrong, .filters = true, .scores = scores}, &plain.results);
+        check_equal(guessed, plain);
+        const SharedGuessCounts::Kind& counts = guessed.counts.guesses.draft;
+        if (wrong == 0) CHECK(counts.right == counts.guesses);
+        if (wrong == 1) CHECK(counts.right == 0);
+        if (wrong < 1) CHECK(counts.right > 15);
+        if (wrong < 1) CHECK(guessed.counts.steps < each.counts.steps * 3 / 4);
+      }
+      if (!scores) CHECK(each.counts.steps == plain.counts.steps);
+      if (scores) CHECK(plain.counts.steps < each.counts.steps);  // forced ones are free
+    }
   }
 }
 
