@@ -190,6 +190,27 @@ TEST_CASE("a batch guesses beside response_format, and results stay the same") {
   }
 }
 
+TEST_CASE("a batch with a head goes on after a kill") {
+  const TempFolder temp;
+  const std::string mtp = temp.write("mtp.gguf", RecurrentGguf().file(true)).string();
+  const std::string eagle = (temp.path() / "head").string();
+  Eagle3Folder().write(eagle);
+  for (const auto& [model, how] : {std::pair{demo_model(), Arguments{"-md", eagle}},
+                                   std::pair{mtp, Arguments{"--spec", "mtp"}}}) {
+    BatchFiles plain(stories()), guessed(stories());
+    plain.model = guessed.model = model;
+    Arguments same{"--ignore-eos", "--max-seqs", "3", "--device", "cpu"};
+    REQUIRE(plain.run(same).code == 0);
+    same.insert(same.end(), how.begin(), how.end());
+    guessed.run_until([&] { return guessed.lines_written() > 2; }, SIGINT, same);
+    same.push_back("--resume");
+    const Outcome outcome = guessed.run(same);
+    CAPTURE(how, outcome.err);
+    CHECK(outcome.code == 0);
+    CHECK(guessed.text() == plain.text());
+  }
+}
+
 TEST_CASE("a batch with a draft model goes on after a kill") {
   BatchFiles plain(stories()), guessed(stories());
   plain.model = guessed.model = demo_model();

@@ -3,12 +3,16 @@
 #include <algorithm>
 
 #include "engine/base/error.h"
+#include "engine/speculate/head_texts.h"
 #include "engine/step/step.h"
+#include "models/heads/heads.h"
 #include "models/open.h"
+#include "tests/eagle3_folder.h"
 #include "tests/engine/schedule/knowing_texts.h"
 #include "tests/engine/schedule/scheduler_batch.h"
 #include "tests/engine/wrapped_executor.h"
 #include "tests/golden.h"
+#include "tests/paths.h"
 #include "tests/recurrent_model.h"
 #include "tests/space_model.h"
 #include "tests/temp_folder.h"
@@ -67,6 +71,7 @@ class Sieving final : public TokenFilter {
 
 struct StatesSetup {
   int sequences = 5, checkpoints = 5;
+  TextsProposer* head = nullptr;  // guesses in the place of the known texts
   int64_t cache_tokens = 0;
   double wrong = 0;
   int most = 5;                          // guesses; 0: none
@@ -126,7 +131,7 @@ StatesRun run_states(const Model& model, const std::vector<Request>& requests,
   }
   KnowingTexts draft(std::move(texts), setup.wrong, kStatesVocab);
   GuessPlan plan = {.most = known ? setup.most : 0, .ngram = setup.ngram};
-  if (!setup.ngram) plan.draft = &draft;
+  if (!setup.ngram) plan.draft = setup.head ? setup.head : &draft;
   StatesRun run;
   {
     // A step takes as long, however many rows it has.
@@ -232,6 +237,29 @@ TEST_CASE("samples with recurrent states go on with guesses after they were pree
   check_equal(guessed, plain);
   CHECK(guessed.counts.preemptions > 0);
   CHECK(guessed.counts.guesses.right > 50);
+}
+
+// The heads are random, and so is nearly every guess wrong.
+TEST_CASE("samples go on with a head's guesses after they were preempted") {
+  const TempFolder temp;
+  Eagle3Folder().write(temp.path() / "head");
+  const OpenedModel recurrent = open_model(temp.write("mtp.gguf", RecurrentGguf().file(true)));
+  const OpenedModel demo = open_model(source_dir() / "models" / "demo");
+  const auto check = [](const OpenedModel& opened, const OpenedHead& head) {
+    std::vector<Request> requests = texts_with_states(90);
+    StatesSetup tight = {.cache_tokens = 320};
+    const StatesRun plain = run_states(opened.model, requests, tight);
+    HeadTexts texts(cpu::make_executor(head.opened.model, states_options({})), head.kind);
+    tight.head = &texts;
+    Model tapped = opened.model;
+    tapped.taps = head.taps;
+    const StatesRun guessed = run_states(tapped, requests, tight, &plain.results);
+    check_equal(guessed, plain);
+    CHECK(guessed.counts.preemptions > 0);
+    CHECK(guessed.counts.guesses.draft.guesses > 20);
+  };
+  check(recurrent, *open_mtp(recurrent));
+  check(demo, open_eagle3(temp.path() / "head", demo));
 }
 
 TEST_CASE("a step with guesses that runs out of memory goes back to the states before it") {
