@@ -276,6 +276,22 @@ TEST_CASE("a batch goes on without a draft model that cannot guess, and a line s
   check_batch_goes_on(demo_model(), {"-md", eagle, "--vram", "16M"}, "no room");
 }
 
+TEST_CASE("where recurrent states for guesses have no room, a batch says so and goes on") {
+  const TempFolder temp;
+  const std::string model = temp.write("recurrent.gguf", RecurrentGguf().file()).string();
+  BatchFiles plain(stories()), guessed(stories());
+  plain.model = guessed.model = model;
+  const Arguments same{"--device", "cpu", "--ignore-eos", "--max-seqs", "16", "--vram", "4750K"};
+  REQUIRE(plain.run(same).code == 0);
+  Arguments with = same;
+  with.insert(with.end(), {"--spec", "ngram"});
+  const Outcome outcome = guessed.run(with);
+  CAPTURE(outcome.err);
+  CHECK(outcome.code == 0);
+  CHECK(has(outcome.err, "nothing is guessed: there is no room for what guesses need"));
+  CHECK(guessed.text() == plain.text());
+}
+
 TEST_CASE("a batch names what is wrong with the flags of a draft model") {
   const std::string model = small_gguf();
   const auto refused = [&](Arguments more, int code, const std::string& says) {
