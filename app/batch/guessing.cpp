@@ -1,6 +1,7 @@
 #include "app/batch/guessing.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <utility>
 
 #include "engine/base/error.h"
@@ -8,6 +9,21 @@
 #include "engine/speculate/head_texts.h"
 
 namespace skald {
+namespace {
+
+// So many texts of a model with recurrent layers have guesses in a step: each needs a further state
+// (Sequence::checkpoint()). Guesses hardly pay where more texts share a step.
+constexpr int kMostKeptStates = 16;
+
+constexpr const char* kNoRoom = "there is no room for what guesses need of the model";
+
+// True if guesses leave the model enough of its memory.
+bool leaves_enough(const JobLimits& alone, const JobLimits& with) {
+  return leaves_enough(alone.plan, with.plan) && with.run.context == alone.run.context &&
+         2 * with.run.cache_tokens >= alone.run.cache_tokens;
+}
+
+}  // namespace
 
 BatchGuessing::BatchGuessing(const GuessFlags& flags, const ModelFlags& model_flags,
                              const BatchModel& model)
@@ -16,9 +32,7 @@ BatchGuessing::BatchGuessing(const GuessFlags& flags, const ModelFlags& model_fl
       text_(read_spec_text(flags, model.tokens.tokenizer.get())),
       draft_(flags, model_flags, model.opened) {
   if (!draft_.opened()) return;
-  if (model.opened.model.program().state_floats() > 0) {
-    draft_.go_on_without("nothing is guessed in a batch for a model with recurrent layers");
-  } else if (!draft_.head() && (!model.tokens.tokenizer || !draft_.has_tokenizer())) {
+  if (!draft_.head() && (!model.tokens.tokenizer || !draft_.has_tokenizer())) {
     draft_.go_on_without("one of the models has no tokenizer, so their tokens cannot be compared");
   }
 }
@@ -41,6 +55,25 @@ int64_t BatchGuessing::choose_cache(const JobLimits& alone, int64_t bytes) {
   return std::max<int64_t>(taken(plan_of(options_.cache_tokens)), 1);
 }
 
+// The limits of the model with what guesses need of it: rows that a head reads, and recurrent
+// states that wrong guesses go back to. Nothing: there is no room.
+std::optional<JobLimits> BatchGuessing::for_guesses(const JobLimits& alone, const RunOptions& asked,
+                                                    const Device& device) const {
+  const bool states = model_.opened.model.program().state_floats() > 0;
+  if (!states && !draft_.head()) return alone;
+  RunOptions more = asked;
+  more.checkpoints = states ? std::min(kMostKeptStates, alone.run.sequences) : 0;
+  more.context = alone.run.context;
+  try {
+    JobLimits with = choose_job_limits(tapped(), more, alone.run.sequences, device);
+    with.plan.context_by = alone.plan.context_by;
+    if (leaves_enough(alone, with)) return with;
+  } catch (const Error& error) {
+    if (error.code() != Exit::Memory) throw;
+  }
+  return {};
+}
+
 JobLimits BatchGuessing::beside_draft(const JobLimits& alone, const RunOptions& asked,
                                       const Device& device) {
   device_ = draft_.device(device, asked);
@@ -61,10 +94,10 @@ JobLimits BatchGuessing::beside_draft(const JobLimits& alone, const RunOptions& 
     RunOptions bounded = asked;
     bounded.memory = {.bytes = alone.plan.available - bytes};
     bounded.context = alone.run.context;
+    bounded.checkpoints = alone.run.checkpoints;
     try {
       JobLimits beside = choose_job_limits(tapped(), bounded, alone.run.sequences, device);
-      if (leaves_enough(alone.plan, beside.plan) && beside.run.context == alone.run.context &&
-          2 * beside.run.cache_tokens >= alone.run.cache_tokens) {
+      if (leaves_enough(alone, beside)) {
         shared_bytes_ = alone.plan.available;
         beside.plan.context_by = alone.plan.context_by;
         return beside;
@@ -79,14 +112,27 @@ JobLimits BatchGuessing::beside_draft(const JobLimits& alone, const RunOptions& 
 
 JobLimits BatchGuessing::choose_limits(const RunOptions& asked, int sequences,
                                        const std::vector<Device>& on) {
-  JobLimits limits = choose_job_limits(tapped(), asked, sequences, on.front());
+  const Device& device = on.front();
+  const JobLimits alone = choose_job_limits(model_.opened.model, asked, sequences, device);
   if (draft_.opened() && on.size() > 1 && !flags_.draft_device.empty()) {
     fail(Exit::Usage,
          "--device-draft names one device, and --devices several; without it, each of them has a "
          "draft model");
   }
-  draft_.attempt([&] { limits = beside_draft(limits, asked, on.front()); });
-  return limits;
+  JobLimits limits = alone;
+  draft_.attempt([&] {
+    if (const auto with = for_guesses(alone, asked, device)) {
+      limits = beside_draft(*with, asked, device);
+      if (draft_.opened() && !leaves_enough(alone, limits)) draft_.go_on_without(kNoRoom);
+    } else {
+      draft_.go_on_without(kNoRoom);
+    }
+  });
+  if (draft_.opened()) return limits;
+  if (!flags_.by_ngram()) return alone;
+  const auto with = for_guesses(alone, asked, device);
+  if (!with) std::fprintf(stderr, "skald: nothing is guessed: %s\n", kNoRoom);
+  return with.value_or(alone);
 }
 
 void BatchGuessing::load(std::span<const std::unique_ptr<Executor>> executors,

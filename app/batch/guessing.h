@@ -24,8 +24,8 @@ class BatchGuessing {
   BatchGuessing(const GuessFlags& flags, const ModelFlags& model_flags, const BatchModel& model);
 
   // As choose_job_limits(), with room for the draft model, whose cache gets a quarter at most of
-  // what both models' weights leave. The context is the same as without one, as results depend on
-  // it.
+  // what both models' weights leave, and for the recurrent states that guesses need. The context is
+  // the same as without guesses, as results depend on it.
   JobLimits choose_limits(const RunOptions& asked, int sequences, const std::vector<Device>& on);
 
   // The model as it is loaded: with what the head reads.
@@ -42,6 +42,8 @@ class BatchGuessing {
   const std::optional<LoadedDraft>& draft() const { return loaded_; }
 
  private:
+  std::optional<JobLimits> for_guesses(const JobLimits& alone, const RunOptions& asked,
+                                       const Device& device) const;
   JobLimits beside_draft(const JobLimits& alone, const RunOptions& asked, const Device& device);
   MemoryPlan plan_of(int64_t cache_tokens) const;
   int64_t choose_cache(const JobLimits& alone, int64_t bytes);

@@ -66,6 +66,9 @@ class FinalConstraint final : public TokenFilter {
   std::span<const int32_t> forced() override {
     return in_final() ? constraint_.forced() : std::span<const int32_t>();
   }
+  std::unique_ptr<TokenFilter> copy() const override {
+    return std::make_unique<FinalConstraint>(*this);
+  }
 
  private:
   bool in_final() const {
@@ -109,6 +112,10 @@ Constraint::Constraint(std::shared_ptr<grammar::Masks> masks, const Tokenizer& t
       forces_(forces),
       drops_space_(begin == TextStream::Begin::Text &&
                    tokenizer.leading_space() != LeadingSpace::Keep) {}
+
+std::unique_ptr<TokenFilter> Constraint::copy() const {
+  return std::make_unique<Constraint>(*this);
+}
 
 std::span<const int32_t> Constraint::forced() { return std::span(forced_).subspan(forced_done_); }
 

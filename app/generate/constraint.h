@@ -56,6 +56,7 @@ class Constraint : public TokenFilter {
   bool may_end() const { return matcher_.may_end(); }
   bool finished() const override { return matcher_.finished(); }
   std::span<const int32_t> forced() override;
+  std::unique_ptr<TokenFilter> copy() const override;
 
  private:
   std::span<const uint64_t> first_mask();

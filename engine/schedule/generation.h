@@ -26,6 +26,10 @@ class TokenFilter {
   // be appended without asking the model; accept() is called with each, and the next call returns
   // the others.
   virtual std::span<const int32_t> forced() { return {}; }
+
+  // A filter in the same state, on which guesses are tried. nullptr: it cannot be copied, and
+  // nothing is guessed for its sample.
+  virtual std::unique_ptr<TokenFilter> copy() const { return nullptr; }
 };
 
 // Which hidden rows of a prompt (Executor::hidden()) become the one vector that stands for its

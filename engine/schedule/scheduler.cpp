@@ -34,8 +34,7 @@ Scheduler::Scheduler(Executor& executor, SchedulerLimits limits, SecondsClock cl
   const int64_t most = executor.max_rows();
   limits_.rows = limits_.rows > 0 ? std::min(limits_.rows, most) : most;
   limits_.sequences = std::max<int64_t>(std::min(limits_.sequences, limits_.rows), 1);
-  // A recurrent state cannot drop a wrong guess.
-  if (limits_.guesses.most > 0 && !executor.pages().has_states()) {
+  if (limits_.guesses.most > 0) {
     guesses_.emplace(limits_.guesses, std::min(most, executor.logit_rows()), clock_);
   }
 }
@@ -285,6 +284,7 @@ void Scheduler::take_back_step() {
     Sequence& sequence = part.sample->sequence;
     sequence.truncate(std::min(part.first, sequence.length()));
   }
+  StepGuesses::taken_back(parts_);
 }
 
 // Called when the device ran out of memory in a step: the next steps are smaller.

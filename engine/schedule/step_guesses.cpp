@@ -1,8 +1,11 @@
 #include "engine/schedule/step_guesses.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "engine/base/error.h"
+#include "engine/schedule/allowed_guesses.h"
+#include "engine/step/step.h"
 
 namespace skald {
 namespace {
@@ -18,9 +21,23 @@ void move_mean(double& value, double observed, double share) {
   value += share * (observed - value);
 }
 
-bool is_one_row(const StepPicks::Rows& part) {
-  return part.count == 1 && part.want == Want::LastRow && !part.sample->pools() &&
-         !part.sample->unscored();
+// A sample with more pending rows than this gets no guesses, so that its recurrent state advances.
+constexpr int64_t kMostPending = 8;
+
+// True if the part has all pending rows of a sample in decode: the last token, and before it a few
+// that a filter forced or that a recurrent state has lost.
+bool in_decode(const StepPicks::Rows& part) {
+  const ScheduledSample& sample = *part.sample;
+  const bool few = part.count == 1 ||
+                   (part.count < StepRows::kFewRows && part.first >= sample.prompt_length() - 1);
+  return few && part.want == Want::LastRow && !sample.pools() && !sample.unscored();
+}
+
+// The slots in which states can be kept during the step.
+int64_t slots_for_states(std::span<const StepPicks::Rows> parts) {
+  int64_t slots = parts.front().sample->sequence.pool().states().free();
+  for (const StepPicks::Rows& part : parts) slots -= part.sample->sequence.state() < 0;
+  return slots;
 }
 
 GuessedText text_of(const ScheduledSample& sample) {
@@ -70,10 +87,10 @@ GuessedSample& StepGuesses::guessed(ScheduledSample& sample) const {
 }
 
 // Lists what the sample could get.
-void StepGuesses::offer(StepPicks::Rows& part, const Room& room) {
+void StepGuesses::list_sources(StepPicks::Rows& part, const Room& room) {
   ScheduledSample& sample = *part.sample;
   const Generation& generation = *sample.generation;
-  if (!generation.filters.empty()) return;  // their masks follow from each token
+  if (part.count > kMostPending) return;
   // The step gives a token in any case.
   const int64_t left = generation.max_tokens - new_tokens(sample) - 1;
   const int most =
@@ -83,7 +100,9 @@ void StepGuesses::offer(StepPicks::Rows& part, const Room& room) {
   const auto list = [&](int count, bool drafted, double seconds) {
     if (count == 0) return;
     part_sources_.push_back({&part, drafted});
-    sources_.push_back({probability_of(guesses, drafted), count, sample.age, drafted, seconds});
+    const int64_t again = sample.sequence.pool().has_states() ? part.count : 0;
+    sources_.push_back(
+        {probability_of(guesses, drafted), count, sample.age, drafted, seconds, again});
   };
   if (plan_.ngram) {
     const Offer repeated = guesses.proposer.offer(text_of(sample), most);
@@ -97,12 +116,20 @@ void StepGuesses::offer(StepPicks::Rows& part, const Room& room) {
 }
 
 void StepGuesses::add(std::span<StepPicks::Rows> parts, const Room& room) {
-  measured_ = std::all_of(parts.begin(), parts.end(), is_one_row);
+  measured_ = std::all_of(parts.begin(), parts.end(), in_decode);
   if (!measured_) return;
+  const bool states = parts.front().sample->sequence.pool().has_states();
+  int64_t slots = states ? slots_for_states(parts) : 0;
+  if (states && slots <= 0) return;
   part_sources_.clear();
   sources_.clear();
-  for (StepPicks::Rows& part : parts) offer(part, room);
-  const auto shares = control_.share(sources_, std::ssize(parts), std::min(room.rows, rows_));
+  int64_t rows = 0;
+  for (StepPicks::Rows& part : parts) {
+    rows += part.count;
+    list_sources(part, room);
+  }
+  const auto shares =
+      control_.share(sources_, {std::ssize(parts), rows, std::min(room.rows, rows_)});
   int64_t pages = room.pages;
   bool repeats = false;
   drafting_.clear();
@@ -114,12 +141,14 @@ void StepGuesses::add(std::span<StepPicks::Rows> parts, const Room& room) {
     GuessedSample& guesses = *sample.guesses;
     const int64_t more = sample.sequence.missing_pages(part.count + shares[i]) -
                          sample.sequence.missing_pages(part.count);
-    if (shares[i] == 0 || more > pages) {  // guesses preempt no sample
+    // Guesses preempt no sample.
+    if (shares[i] == 0 || more > pages || (states && slots == 0)) {
       move_mean(probability_of(guesses, drafted),
                 drafted ? draft_probability_ : GuessedSample::kFirstProbability, kForgotten);
       continue;
     }
     pages -= more;
+    slots -= states;
     if (drafted) {
       drafting_.push_back(&part);
       requests_.push_back({guesses.draft.get(), text_of(sample), shares[i]});
@@ -162,12 +191,40 @@ void StepGuesses::draft_failed(const std::string& reason) {
   counts_.draft_ended_by = reason;
 }
 
+// Guesses that the sample has taken.
+int64_t StepGuesses::right_guesses(const StepPicks::Rows& part) {
+  if (part.guesses == 0) return 0;
+  const std::vector<int32_t>& tokens = part.sample->tokens;
+  const GuessedSample& known = *part.sample->guesses;
+  size_t at = known.sure;
+  while (at < std::min(tokens.size(), known.text.size()) && tokens[at] == known.text[at]) ++at;
+  return static_cast<int64_t>(at - known.sure);
+}
+
+// Records what became of a guess.
+void StepGuesses::saw(GuessedSample& sample, bool drafted, bool right) {
+  const double value = right ? 1 : 0;
+  move_mean(probability_of(sample, drafted), value, kNewShare);
+  if (drafted) move_mean(draft_probability_, value, kNewSampleShare);
+}
+
 void StepGuesses::take(StepPicks::Rows& part, std::span<const int32_t> guesses, bool drafted) {
   const ScheduledSample& sample = *part.sample;
   GuessedSample& known = *sample.guesses;
+  AllowedGuesses allowed;
+  if (const Generation& generation = *sample.generation; !generation.filters.empty()) {
+    const TokenFilter& filter = *generation.filters[static_cast<size_t>(sample.index)];
+    allowed = allowed_guesses(filter, guesses, !generation.score_forced);
+    if (allowed.wrong) saw(known, drafted, false);
+    guesses = allowed.tokens;
+  }
+  if (guesses.empty()) return;
+  known.masks = std::move(allowed.masks);
   known.drafted = drafted;
   known.text.assign(sample.tokens.begin(), sample.tokens.end());
+  known.sure = known.text.size();
   known.text.insert(known.text.end(), guesses.begin(), guesses.end());
+  part.sample->sequence.checkpoint();
   part.guesses = std::ssize(guesses);
   part.count += part.guesses;
   part.want = Want::EveryRow;
@@ -188,10 +245,9 @@ void StepGuesses::show(std::span<const StepPicks::Rows> parts, Executor& executo
       at += static_cast<size_t>(part.count);
       ScheduledSample& sample = *part.sample;
       const Generation& generation = *sample.generation;
-      if (sample.ended || generation.max_tokens == 0 || !generation.filters.empty()) continue;
+      if (sample.ended || generation.max_tokens == 0) continue;
       // Rows of wrong guesses are none of the text's.
-      const int64_t right = std::min(part.count, sample.length() - 1 - part.first);
-      if (right <= 0) continue;
+      const int64_t right = part.count - part.guesses + right_guesses(part);
       computed_rows_.push_back({guessed(sample).draft.get(), sample.tokens, part.first,
                                 features.first(static_cast<size_t>(right) * cols)});
     }
@@ -214,23 +270,26 @@ void StepGuesses::checked(std::span<const StepPicks::Rows> parts, double seconds
     }
     if (part.guesses == 0) continue;
     guessed = true;
-    const int64_t right = std::clamp<int64_t>(sample.length() - part.first - 2, 0, part.guesses);
+    const int64_t right = right_guesses(part);
     const bool drafted = sample.guesses->drafted;
-    const auto saw = [&](double value) {
-      move_mean(probability_of(*sample.guesses, drafted), value, kNewShare);
-      if (drafted) move_mean(draft_probability_, value, kNewSampleShare);
-    };
-    for (int64_t i = 0; i < right; ++i) saw(1);
-    if (right < part.guesses && !sample.ended) saw(0);
+    for (int64_t i = 0; i < right; ++i) saw(*sample.guesses, drafted, true);
+    if (right < part.guesses && !sample.ended) saw(*sample.guesses, drafted, false);
     SharedGuessCounts::Kind& kind = drafted ? counts_.draft : counts_.ngram;
     kind.guesses += part.guesses;
     kind.right += right;
     counts_.guesses += part.guesses;
     counts_.right += right;
-    sample.sequence.truncate(std::min(sample.sequence.length(), sample.length() - 1));
+    sample.sequence.truncate(part.first + part.count - part.guesses + right);
+    sample.sequence.forget(part.first);
   }
   counts_.steps += guessed;
   if (measured_) control_.add_step(rows, seconds);
+}
+
+void StepGuesses::taken_back(std::span<const StepPicks::Rows> parts) {
+  for (const StepPicks::Rows& part : parts) {
+    if (part.guesses > 0) part.sample->sequence.forget(part.first);
+  }
 }
 
 void StepGuesses::preempted(ScheduledSample& sample) {

@@ -1,7 +1,7 @@
 // Guesses in a step of several samples (engine/speculate): a sample in decode gets rows for the
 // tokens that may follow its next one. They change no token. Guesses follow from what the sample's
 // own text repeats, or are those of a draft model or a head, which guesses for all samples of a
-// step together.
+// step together. Where a filter restricts the tokens, guesses follow it too (allowed_guesses.h).
 #pragma once
 
 #include <cstdint>
@@ -55,6 +55,9 @@ struct GuessedSample {
   double draft_probability = kFirstProbability;
   bool drafted = false;       // the last guesses are the draft model's
   std::vector<int32_t> text;  // the sample's tokens and the guesses behind them
+  size_t sure = 0;            // tokens in it that are no guesses
+  // With a filter: the tokens that may follow each guess.
+  std::vector<std::vector<uint64_t>> masks;
 };
 
 class StepGuesses {
@@ -66,15 +69,20 @@ class StepGuesses {
   struct Room {
     int64_t rows, pages, context;
   };
-  // Adds guesses to the parts, if each is the one row of a sample in decode.
+  // Adds guesses to the parts, if each has all pending rows of a sample in decode. The recurrent
+  // state of a sample that gets some is kept until the step has been checked.
   void add(std::span<StepPicks::Rows> parts, const Room& room);
 
   // Shows the rows of the executor's last step to a head. Call after its picks were delivered.
   void show(std::span<const StepPicks::Rows> parts, Executor& executor);
 
-  // Call after the step's picks were delivered. Removes wrong guesses from the sequences. Records
-  // which guesses were right, and how long the step took.
+  // Call after the step's picks were delivered. Removes wrong guesses from the sequences: a
+  // recurrent state goes back to the one before the step. Records which guesses were right, and how
+  // long the step took.
   void checked(std::span<const StepPicks::Rows> parts, double seconds);
+
+  // Call instead of checked() after a step that failed, once its tokens were taken back.
+  static void taken_back(std::span<const StepPicks::Rows> parts);
 
   // Call when the sample is preempted. Frees the sample's place in the draft model's cache.
   static void preempted(ScheduledSample& sample);
@@ -88,12 +96,14 @@ class StepGuesses {
     bool drafted;
   };
 
-  void offer(StepPicks::Rows& part, const Room& room);
+  void list_sources(StepPicks::Rows& part, const Room& room);
   GuessedSample& guessed(ScheduledSample& sample) const;
   double steps_left(const ScheduledSample& sample) const;
   void ask_draft();
   void draft_failed(const std::string& reason);
   void take(StepPicks::Rows& part, std::span<const int32_t> guesses, bool drafted);
+  void saw(GuessedSample& sample, bool drafted, bool right);
+  static int64_t right_guesses(const StepPicks::Rows& part);
   double& probability_of(GuessedSample& sample, bool drafted) const;
 
   GuessPlan plan_;

@@ -1,5 +1,6 @@
 #include "engine/schedule/step_picks.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "engine/base/error.h"
@@ -8,9 +9,12 @@
 namespace skald {
 
 bool StepPick::follows() const {
+  if (known) return false;
   if (guessed_length == 0) return true;
-  return sample->length() == guessed_length &&
-         sample->tokens.back() == sample->guesses->text[sample->tokens.size() - 1];
+  if (sample->length() != guessed_length) return false;
+  const auto sure = static_cast<std::ptrdiff_t>(sample->guesses->sure);
+  return std::equal(sample->tokens.begin() + sure, sample->tokens.end(),
+                    sample->guesses->text.begin() + sure);
 }
 
 std::span<const int32_t> StepPicks::Rows::tokens() const {
@@ -47,7 +51,7 @@ void StepPicks::add(const Rows& rows) {
   } else if (rows.want == Want::EveryRow) {
     for (int64_t i = 0; i < rows.count; ++i) {
       const int64_t position = rows.first + i;
-      position + 1 < sample.length() ? add_known(sample, position) : add_next(sample);
+      position + 1 < sample.length() ? add_scored(sample, position) : add_next(sample);
     }
   } else if (rows.want == Want::LastRow) {
     add_next(sample);
@@ -56,7 +60,7 @@ void StepPicks::add(const Rows& rows) {
 
 // Adds a pick whose settings force the known token. The reported log-probabilities do not depend on
 // these settings.
-void StepPicks::add_known(ScheduledSample& sample, int64_t position) {
+void StepPicks::add_scored(ScheduledSample& sample, int64_t position) {
   const int32_t token = sample.tokens[static_cast<size_t>(position + 1)];
   SamplingParams& params = forced_[forced_count_++];
   params.temperature = 0;
@@ -66,16 +70,23 @@ void StepPicks::add_known(ScheduledSample& sample, int64_t position) {
   picks_.push_back({&sample, true, {}, ""});
 }
 
-// Requests the next token, and the tokens that follow it if the guesses before them are right.
+// Requests the next token, and the tokens that follow it if the guesses before them are right. A
+// step has a pick of each wanted row, also of tokens that are computed again.
 void StepPicks::add_guessed(const Rows& rows) {
   ScheduledSample& sample = *rows.sample;
   const Generation& generation = *sample.generation;
   const uint64_t stream = generation.streams[static_cast<size_t>(sample.index)];
+  for (int64_t again = rows.count - rows.guesses - 1; again > 0; --again) {
+    requests_.push_back({&greedy_, {0, sample.length() - again, {}, {}}});
+    picks_.push_back({&sample, false, {}, "", 0, true});
+  }
   add_next(sample);
   const std::span<const int32_t> text(sample.guesses->text);
+  auto mask = sample.guesses->masks.begin();
   for (int64_t length = sample.length() + 1; length <= std::ssize(text); ++length) {
     const auto before = text.first(static_cast<size_t>(length));
     requests_.push_back({&generation.params, {stream, length, before, {}}});
+    if (mask != sample.guesses->masks.end()) requests_.back().context.allowed = *mask++;
     picks_.push_back({&sample, false, {}, "", length});
   }
 }

@@ -20,8 +20,10 @@ struct StepPick {
   std::string problem;  // why no token was picked; empty: none
   // The tokens before this one, if guesses are the last of them; 0: there is no guess before.
   int64_t guessed_length = 0;
+  bool known = false;  // the text has this token: it is computed again
 
-  // False: a guess before was wrong. To be asked once the picks before were delivered.
+  // False: a guess before was wrong, or the text has the token. To be asked once the picks before
+  // were delivered.
   bool follows() const;
 };
 
@@ -47,12 +49,13 @@ class StepPicks {
 
  private:
   void add(const Rows& rows);
-  void add_known(ScheduledSample& sample, int64_t position);
+  void add_scored(ScheduledSample& sample, int64_t position);
   void add_guessed(const Rows& rows);
   void add_next(ScheduledSample& sample);
   void pick_one_by_one(Executor& executor);
 
   Sampler sampler_;
+  SamplingParams greedy_ = {.temperature = 0};  // of picks that nobody needs
   std::vector<SamplingParams> forced_;  // settings that force one token; kept to reuse their memory
   size_t forced_count_ = 0;
   std::vector<PickRequest> requests_;

@@ -56,9 +56,11 @@ void ShareControl::list(std::span<const Source> sources, From from) {
   size_t chosen = none;  // of the text's sources
   const auto end_text = [&] {
     if (chosen == none) return;
+    const double each = sources[chosen].probability;
     double probability = 1;
     for (int before = 0; before < sources[chosen].most; ++before) {
-      guesses_.push_back({probability *= sources[chosen].probability, before, chosen});
+      const double wrong = probability * (1 - each);
+      guesses_.push_back({probability *= each, wrong, before, chosen});
     }
     chosen = none;
   };
@@ -92,21 +94,25 @@ double ShareControl::draft_seconds(const Step& step, const Guess& guess) {
 // Finds the number of guesses that gives the most tokens per second. No guesses: no number pays.
 ShareControl::Plan ShareControl::best_plan(const Step& step, From from) {
   Plan best{from};
-  const double plain = seconds_of(steps_, step.texts);
+  const auto [texts, rows, most] = step.load;
+  const double plain = seconds_of(steps_, rows);
   if (plain == 0) return best;  // what guesses are compared with is not known
   list(step.sources, from);
   depth_counts_.clear();
-  auto tokens = static_cast<double>(step.texts);
+  auto tokens = static_cast<double>(texts);
   best.rate = kLeastShareGain * tokens / plain;
-  double drafting = 0;
-  for (int64_t count = 1; count <= std::ssize(guesses_) && step.texts + count <= step.rows;
-       ++count) {
+  double drafting = 0, again = 0;  // again: rows of later steps
+  for (int64_t count = 1; count <= std::ssize(guesses_) && rows + count <= most; ++count) {
     const Guess& guess = guesses_[static_cast<size_t>(count - 1)];
+    const int64_t before = step.sources[guess.source].again;
     tokens += guess.probability;
     drafting += draft_seconds(step, guess);
-    const int64_t all = step.texts + count;
+    if (before > 0) again += guess.wrong * static_cast<double>(before + guess.before);
+    const int64_t all = rows + count;
     if (!has_steps(all)) continue;
-    const double rate = tokens / (seconds_of(steps_, all) + drafting);
+    const double seconds = seconds_of(steps_, all);
+    const double of_row = std::max(seconds - plain, 0.0) / static_cast<double>(count);
+    const double rate = tokens / (seconds + drafting + again * of_row);
     if (rate <= best.rate) continue;
     best.rate = rate;
     best.guesses = count;
@@ -117,14 +123,15 @@ ShareControl::Plan ShareControl::best_plan(const Step& step, From from) {
 // The smallest number of guesses that a step may have. It shows whether guesses pay.
 ShareControl::Plan ShareControl::fewest(const Step& step, From from) {
   list(step.sources, from);
+  const int64_t rows = step.load.rows;
   int64_t count = 1;
-  while (!has_steps(step.texts + count)) ++count;
-  const bool fits = count <= std::ssize(guesses_) && step.texts + count <= step.rows;
+  while (!has_steps(rows + count)) ++count;
+  const bool fits = count <= std::ssize(guesses_) && rows + count <= step.load.most;
   return {from, fits ? count : 0};
 }
 
 ShareControl::Plan ShareControl::choose(const Step& step, bool drafts, bool others) {
-  if (seconds_of(steps_, step.texts) == 0) return {};
+  if (seconds_of(steps_, step.load.rows) == 0) return {};
   Plan best = others ? best_plan(step, From::Free) : Plan{};
   if (drafts) {
     const Plan all = best_plan(step, From::All);
@@ -138,14 +145,14 @@ ShareControl::Plan ShareControl::choose(const Step& step, bool drafts, bool othe
   return best.guesses == 0 && free_.due() ? fewest(step, From::Free) : best;
 }
 
-std::span<const int> ShareControl::share(std::span<const Source> sources, int64_t texts,
-                                         int64_t rows) {
+std::span<const int> ShareControl::share(std::span<const Source> sources, const Load& load) {
   shares_.assign(sources.size(), 0);
-  const Step step{sources, texts, std::min(rows, std::ssize(steps_) - 1)};
+  const int64_t most = std::min(load.most, std::ssize(steps_) - 1);
+  const Step step{sources, {load.texts, load.rows, most}};
   const auto drafted = [](const Source& source) { return source.drafted; };
   const bool drafts = std::any_of(sources.begin(), sources.end(), drafted);
   const bool others = !std::all_of(sources.begin(), sources.end(), drafted);
-  if (sources.empty() || texts >= step.rows) return shares_;
+  if (sources.empty() || load.rows >= most) return shares_;
   const Plan plan = choose(step, drafts, others);
   list(sources, plan.from);
   for (int64_t i = 0; i < plan.guesses; ++i) {

@@ -28,10 +28,18 @@ class ShareControl {
     int64_t text = -1;
     bool drafted = false;  // the draft model, whose steps take time; other sources take none
     double seconds = 0;    // the draft model's time before its first guess
+    // Rows of the text before the guesses that a wrong guess makes the model compute once more,
+    // beside those of right guesses, as a recurrent state goes back. 0: nothing is computed again.
+    int64_t again = 0;
   };
-  // Returns the number of guesses of each source for a step of at most `rows` rows. `texts` counts
-  // all texts of the step, also those without a source. Valid until the next call.
-  std::span<const int> share(std::span<const Source> sources, int64_t texts, int64_t rows);
+  // A step as it is without guesses, and what bounds it.
+  struct Load {
+    int64_t texts;  // all texts of the step, also those without a source; each gets a token
+    int64_t rows;   // at least one of each text
+    int64_t most;   // rows, with those of guesses
+  };
+  // Returns the number of guesses of each source. Valid until the next call.
+  std::span<const int> share(std::span<const Source> sources, const Load& load);
   // Records that guesses of the last share() were made, by the draft model (`drafted`) or without
   // it. If the draft model cannot make them yet, the next step calls share() again instead.
   void made(bool drafted);
@@ -44,6 +52,7 @@ class ShareControl {
  private:
   struct Guess {
     double probability;  // that it and the guesses before it are right
+    double wrong;        // the probability that it is the first wrong one
     int before;          // guesses of its text before it
     size_t source;       // its index in Step::sources
   };
@@ -62,7 +71,7 @@ class ShareControl {
   };
   struct Step {
     std::span<const Source> sources;
-    int64_t texts, rows;
+    Load load;
   };
 
   void list(std::span<const Source> sources, From from);

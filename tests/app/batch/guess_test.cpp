@@ -5,6 +5,7 @@
 #include "tests/eagle3_folder.h"
 #include "tests/program_output.h"
 #include "tests/recurrent_model.h"
+#include "tests/space_model.h"
 
 namespace skald::test {
 namespace {
@@ -106,7 +107,111 @@ TEST_CASE("the report counts the guesses of a draft model that is the model itse
   CHECK(guesses["draft"]["right"] == guesses["right"]);
 }
 
-TEST_CASE("a batch with a draft model goes on after a kill, and texts are preempted as without") {
+TEST_CASE("guesses of all kinds change no result of a batch with recurrent layers") {
+  const TempFolder temp;
+  const std::string mtp = temp.write("mtp.gguf", RecurrentGguf().file(true)).string();
+  const std::string space = temp.write("space.gguf", SpaceGguf().file()).string();
+  for (const std::string& model : {mtp, space}) {
+    for (const char* texts : {"1", "4"}) {
+      BatchFiles expected(stories());
+      expected.model = model;
+      const Arguments same{"--ignore-eos", "--max-seqs", texts, "--device", "cpu"};
+      REQUIRE(expected.run(same).code == 0);
+      std::vector<Arguments> ways = {{"-md", small_gguf()}, {"--spec", "ngram"}};
+      if (model == mtp) ways.push_back({"--spec", "mtp"});
+      if (model == mtp) ways.push_back({"--spec", "auto"});
+      for (const Arguments& how : ways) {
+        CAPTURE(model, texts, how);
+        BatchFiles guessed(stories());
+        guessed.model = model;
+        Arguments with = same;
+        with.insert(with.end(), how.begin(), how.end());
+        const Outcome outcome = guessed.run(reported(guessed, with));
+        CAPTURE(outcome.err);
+        CHECK(outcome.code == 0);
+        CHECK(outcome.err.empty());
+        CHECK(guessed.text() == expected.text());
+        if (how.back() == "ngram" || how.back() == "auto") continue;
+        CHECK(counts_of(guessed).at("guesses")["draft"]["tokens"].get<int>() > 0);
+      }
+    }
+  }
+}
+
+// A list of objects whose names the schema fixes, so that much of it is forced and repeats itself.
+std::string lists() {
+  const Json item = {{"type", "object"},
+                     {"properties",
+                      {{"animal", {{"enum", {"dog", "cat"}}}},
+                       {"name of the friend", {{"type", "string"}, {"maxLength", 12}}}}},
+                     {"required", {"animal", "name of the friend"}},
+                     {"additionalProperties", false}};
+  const Json schema = {{"type", "array"}, {"items", item}, {"minItems", 3}, {"maxItems", 3}};
+  std::string requests;
+  for (int i = 0; i < 4; ++i) {
+    Json line = {{"prompt", i % 2 == 0 ? "Once upon a time" : "The little dog"},
+                 {"temperature", i < 2 ? 0.0 : 0.8},
+                 {"max_tokens", 400},
+                 {"response_format",
+                  {{"type", "json_schema"}, {"json_schema", {{"name", "x"}, {"schema", schema}}}}}};
+    if (i == 3) line["logprobs"] = 1;
+    requests += line.dump() + "\n";
+  }
+  return requests;
+}
+
+TEST_CASE("a batch guesses beside response_format, and results stay the same") {
+  BatchFiles expected(lists());
+  expected.model = demo_model();
+  const Arguments same{"--max-seqs", "2", "--device", "cpu"};
+  REQUIRE(expected.run(reported(expected, same)).code == 0);
+  const Json plain = counts_of(expected);
+  CHECK(plain["steps"].get<int>() < plain["tokens_out"].get<int>() * 2 / 3);  // others are forced
+  for (const Arguments& how : {Arguments{"--spec", "ngram"}, Arguments{"-md", demo_model()},
+                               Arguments{"-md", demo_model(), "--spec", "auto"}}) {
+    BatchFiles guessed(lists());
+    guessed.model = demo_model();
+    Arguments with = same;
+    with.insert(with.end(), how.begin(), how.end());
+    const Outcome outcome = guessed.run(reported(guessed, with));
+    CAPTURE(how, outcome.err);
+    CHECK(outcome.code == 0);
+    CHECK(outcome.err.empty());
+    CHECK(guessed.text() == expected.text());
+    for (const Json& line : guessed.results()) {
+      const Json& choice = line["response"]["body"]["choices"][0];
+      CHECK(choice["finish_reason"] == "stop");
+      CHECK(Json::parse(choice["text"].get<std::string>()).size() == 3);
+    }
+    const Json counts = counts_of(guessed);
+    if (how.back() != "ngram") continue;
+    CHECK(counts["guesses"]["ngram"]["right"].get<int>() > 20);
+    CHECK(counts["steps"].get<int>() < plain["steps"].get<int>());
+  }
+}
+
+TEST_CASE("a batch with a head goes on after a kill") {
+  const TempFolder temp;
+  const std::string mtp = temp.write("mtp.gguf", RecurrentGguf().file(true)).string();
+  const std::string eagle = (temp.path() / "head").string();
+  Eagle3Folder().write(eagle);
+  for (const auto& [model, how] : {std::pair{demo_model(), Arguments{"-md", eagle}},
+                                   std::pair{mtp, Arguments{"--spec", "mtp"}}}) {
+    BatchFiles plain(stories()), guessed(stories());
+    plain.model = guessed.model = model;
+    Arguments same{"--ignore-eos", "--max-seqs", "3", "--device", "cpu"};
+    REQUIRE(plain.run(same).code == 0);
+    same.insert(same.end(), how.begin(), how.end());
+    guessed.run_until([&] { return guessed.lines_written() > 2; }, SIGINT, same);
+    same.push_back("--resume");
+    const Outcome outcome = guessed.run(same);
+    CAPTURE(how, outcome.err);
+    CHECK(outcome.code == 0);
+    CHECK(guessed.text() == plain.text());
+  }
+}
+
+TEST_CASE("a batch with a draft model goes on after a kill") {
   BatchFiles plain(stories()), guessed(stories());
   plain.model = guessed.model = demo_model();
   const Arguments same{"--ignore-eos", "--max-seqs", "3", "--device", "cpu"};
@@ -166,8 +271,25 @@ TEST_CASE("a batch goes on without a draft model that cannot guess, and a line s
   check_batch_goes_on(demo_model(), {"-md", demo_model(), "--device-draft", "cuda"}, "cuda");
   check_batch_goes_on(demo_model(), {"-md", demo_model(), "--vram", "14M"},
                       "for which there is no room beside the model");
-  const std::string mtp = temp.write("mtp.gguf", RecurrentGguf().file(true)).string();
-  check_batch_goes_on(mtp, {"--spec", "mtp"}, "a model with recurrent layers");
+  const std::string eagle = (temp.path() / "head").string();
+  Eagle3Folder().write(eagle);
+  check_batch_goes_on(demo_model(), {"-md", eagle, "--vram", "16M"}, "no room");
+}
+
+TEST_CASE("where recurrent states for guesses have no room, a batch says so and goes on") {
+  const TempFolder temp;
+  const std::string model = temp.write("recurrent.gguf", RecurrentGguf().file()).string();
+  BatchFiles plain(stories()), guessed(stories());
+  plain.model = guessed.model = model;
+  const Arguments same{"--device", "cpu", "--ignore-eos", "--max-seqs", "16", "--vram", "4750K"};
+  REQUIRE(plain.run(same).code == 0);
+  Arguments with = same;
+  with.insert(with.end(), {"--spec", "ngram"});
+  const Outcome outcome = guessed.run(with);
+  CAPTURE(outcome.err);
+  CHECK(outcome.code == 0);
+  CHECK(has(outcome.err, "nothing is guessed: there is no room for what guesses need"));
+  CHECK(guessed.text() == plain.text());
 }
 
 TEST_CASE("a batch names what is wrong with the flags of a draft model") {

@@ -1,5 +1,6 @@
 #include "engine/speculate/guess_control.h"
 
+#include <cmath>
 #include <vector>
 
 #include "tests/catch.h"
@@ -53,6 +54,32 @@ TEST_CASE("good guesses get long steps, bad ones none but a probe") {
   CHECK(guesses_in_the_end(bad, 0.1, 2) < 0.1);
   CHECK(bad.counts().guesses > 0);
   CHECK(good.counts().right > good.counts().guesses * 9 / 10);
+}
+
+// The number of guesses varies by the last measured probability. Where it should be 0, few are
+// tried.
+bool near_table(double guesses, int table) {
+  return table == 0 ? guesses < 0.1 : std::abs(guesses - table) < 1.6;
+}
+
+TEST_CASE("the control chooses what the README's table says") {
+  struct Line {
+    double row;  // the time of a further row, in steps
+    int free[4], drafted[4];
+  };
+  constexpr int kRight[] = {30, 50, 70, 90};
+  for (const Line& line : {Line{0.01, {3, 5, 7, 7}, {1, 2, 3, 7}},
+                           {0.03, {2, 4, 7, 7}, {1, 2, 3, 7}},
+                           {0.075, {1, 3, 5, 7}, {1, 1, 3, 6}},
+                           {0.3, {0, 1, 2, 5}, {0, 1, 1, 3}},
+                           {1.0, {0, 0, 0, 0}, {0, 0, 0, 0}}}) {
+    for (size_t i = 0; i < 4; ++i) {
+      CAPTURE(line.row, kRight[i]);
+      GuessControl free(1, 7), drafted(1, 7);
+      CHECK(near_table(guesses_in_the_end(free, line.row, kRight[i]), line.free[i]));
+      CHECK(near_table(guesses_in_the_end(drafted, line.row, kRight[i], 0.15), line.drafted[i]));
+    }
+  }
 }
 
 TEST_CASE("the first steps have no guesses, so that there is a time to compare with") {

@@ -13,7 +13,7 @@ using Sources = std::vector<ShareControl::Source>;
 
 std::vector<int> shared(ShareControl& control, const Sources& sources, int64_t texts,
                         int64_t rows = 256) {
-  const auto shares = control.share(sources, texts, rows);
+  const auto shares = control.share(sources, {texts, texts, rows});
   for (const bool drafted : {false, true}) {
     bool made = false;
     for (size_t i = 0; i < sources.size(); ++i)
@@ -167,15 +167,26 @@ TEST_CASE(
   CHECK(free[1] + free[3] == 0);
 }
 
+TEST_CASE("rows that a wrong guess makes the model compute again count") {
+  // Each row takes half as long as the rest of a step.
+  const auto guesses = [](double probability, int64_t again) {
+    ShareControl control(256);
+    return learned(control, {{probability, 7, -1, false, 0, again}}, 1, 2)[0];
+  };
+  CHECK(guesses(0.9, 1) > 0);
+  CHECK(guesses(0.5, 0) > 0);
+  CHECK(guesses(0.5, 1) == 0);
+}
+
 TEST_CASE("a try is made in each step until its guesses could be made") {
   ShareControl control(256);
   const Sources sources = {{0.1, 7, 1, true}};
   for (int i = 0; i < 4; ++i) control.add_step(1, 1), control.add_step(2, 2);
   int tried = 0;
-  for (int i = 0; i < 60; ++i) tried += control.share(sources, 1, 256)[0] > 0;
+  for (int i = 0; i < 60; ++i) tried += control.share(sources, {1, 1, 256})[0] > 0;
   CHECK(tried == 60 - 48);
   control.made(true);
-  CHECK(control.share(sources, 1, 256)[0] == 0);
+  CHECK(control.share(sources, {1, 1, 256})[0] == 0);
 }
 
 }  // namespace
