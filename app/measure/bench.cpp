@@ -218,7 +218,7 @@ Model open_or_make_model(const BenchFlags& flags, std::string& name) {
     refuse_adapters(flags.model.lora);
     name = flags.shape + " " + flags.model.type;
     Model model = random_model(flags.shape, flags.model.type);
-    model.shard = {0, flags.model.device.ranks};
+    model.shard = {0, choose_ranks(flags.model.device, model, flags.model.run)};
     return model;
   }
   const OpenedModel opened = open_model(flags.model);

@@ -145,8 +145,7 @@ void add_memory_flags(Command& command, RunOptions& run) {
       .option(
           "--host-memory",
           [&run](const std::string& text) { run.host_memory = host_memory_named(text); },
-          "Keep them there pinned, pageable (slower, locks nothing) or mapped (pinned, each step "
-          "reads them in place) [auto: pinned if possible]")
+          "pageable: slower, locks nothing; mapped: read in place [auto: pinned if can be]")
       .one_of({"auto", "pinned", "pageable", "mapped"})
       .type_name("KIND")
       .group(kWeightPlaces);

@@ -253,10 +253,7 @@ void add_perplexity(Command& program) {
       .check(not_empty())
       .group("Measure");
   add_run_flags(command, flags->model);
-  command.option("--devices", flags->devices, "Share the chunks among GPUs: 0,1,2")
-      .type_name("N,N")
-      .check(not_empty())
-      .group(kChangesSpeed);
+  add_devices_flags(command, flags->model.device, "Share the chunks among GPUs: 0,1,2");
   add_device_flag(command, flags->model);
   add_output_flags(command, *flags);
   command.action([=] { return perplexity(*flags); });
