@@ -183,6 +183,7 @@ int compute(const Setup& s) {
 
 int batch(BatchFlags& flags) {
   flags.model.run.reproducible = flags.reproducible;
+  if (const auto code = serve_job_rank(flags)) return *code;
   std::vector<Device> devices = parse_devices(flags.model.device);
   check_job_flags(flags);
   check_guess_flags(flags.guess);

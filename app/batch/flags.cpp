@@ -94,6 +94,7 @@ void add_batch_flags(Command& command, BatchFlags& flags) {
   add_embed_flags(command, flags.embed, "Lines for vectors (/v1/embeddings, /v1/rerank)");
   add_speed_flags(command, flags);
   add_device_flag(command, flags.model);
+  add_rank_flag(command, flags.model.device);
 }
 
 Json batch_settings(const BatchFlags& flags, const SamplingParams& params) {

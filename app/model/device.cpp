@@ -111,6 +111,15 @@ std::vector<int> Device::rank_gpus() const {
 }
 
 int asked_ranks(const DeviceFlags& flags) {
+  if (const auto place = find_rank(flags.rank, process_environment)) {
+    if (!flags.list.empty()) {
+      fail(Exit::Usage, "--rank and --devices contradict each other; leave one out");
+    }
+    if (flags.ranks != 1 && flags.ranks != place->of) {
+      fail(Exit::Usage, "--rank says that there are ", place->of, " ranks; leave out --tp");
+    }
+    return place->of;
+  }
   if (flags.list.empty()) {
     if (!flags.split.empty()) fail(Exit::Usage, "--split belongs to --devices; add it");
     return flags.ranks;
@@ -138,6 +147,10 @@ int asked_ranks(const DeviceFlags& flags) {
 Device parse_device(const DeviceFlags& flags) {
   Device device = parse_device_name(flags);
   device.ranks = asked_ranks(flags);
+  device.place = find_rank(flags.rank, process_environment);
+  if (device.place && (device.automatic || device.cuda)) {
+    fail(Exit::Usage, "--rank computes with the CPUs of several machines; add --device cpu");
+  }
   if (device.ranks > 1 && device.automatic) device.required = true;
   return device;
 }
@@ -237,6 +250,11 @@ std::unique_ptr<Executor> make_executor(const Model& model, const RunOptions& as
   const Device device = choose_device(asked, model, options);
   check(model.shard.of == device.ranks, "a model is planned for as many ranks as compute it");
   check_divisible(model);
+  if (device.place) {
+    std::unique_ptr<Executor> executor = lead_ranks(model, options, *device.place);
+    std::fputs(plan_notes(executor->plan()).c_str(), stderr);
+    return executor;
+  }
   std::unique_ptr<Executor> executor;
   std::string notes;
   std::optional<LoadingBar> bar(std::in_place,
@@ -314,7 +332,8 @@ double measure_read_bandwidth(const Device& device, int threads) {
     for (const int gpu : device.rank_gpus()) sum += cuda::measure_read_bandwidth(gpu);
     return sum;
   }
-  return cpu::measure_read_bandwidth(threads > 0 ? threads : cpu::available_threads());
+  const double own = cpu::measure_read_bandwidth(threads > 0 ? threads : cpu::available_threads());
+  return device.place ? own * device.ranks : own;
 }
 
 double measured_bandwidth(const Device& device, const Executor& executor, int threads) {

@@ -4,9 +4,11 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "app/model/nodes.h"
 #include "cuda/cuda.h"
 #include "engine/step/backend.h"
 
@@ -19,10 +21,11 @@ struct DeviceFlags {
   std::string flag = "--device";  // that gave the name, for messages
   std::string list = {};          // --devices: the numbers of different GPUs, "0,1,3"; may be empty
   std::string split = {};         // --split: tensor, replica or empty
+  std::string rank = {};          // --rank (app/model/nodes.h); may be empty
 };
 
-// How many ranks compute each copy of the model: --tp, or all of --devices with --split tensor.
-// 0: --tp auto. Throws Error(Exit::Usage) where the flags contradict each other.
+// How many ranks compute each copy of the model: --tp, all of --devices with --split tensor, or
+// those of --rank. 0: --tp auto. Throws Error(Exit::Usage) where the flags contradict each other.
 int asked_ranks(const DeviceFlags& flags);
 
 // What computes one model: the CPU, a GPU, or several GPUs together.
@@ -33,6 +36,8 @@ struct Device {
   bool required = false;       // --require-gpu
   int ranks = 1;               // 0: as many as the model is planned for (Model::shard)
   std::vector<int> gpus = {};  // of all ranks; empty: `ranks` GPUs from `index` on
+  // If each rank has a process of its own: which this one has.
+  std::optional<RankPlace> place = {};
 
   std::vector<int> rank_gpus() const;
 };
@@ -88,7 +93,8 @@ std::unique_ptr<Executor> make_executor(const Model& model, const RunOptions& op
 std::vector<std::unique_ptr<Executor>> make_executors(const Model& model, const RunOptions& options,
                                                       const std::vector<Device>& devices);
 
-// Bytes per second that the device reads from its memory; of several GPUs, all together. `threads`
+// Bytes per second that the device reads from its memory; of several GPUs, all together; of ranks
+// in several processes, as if all were like this one. `threads`
 // counts for the CPU; 0: all.
 double measure_read_bandwidth(const Device& device, int threads);
 // The same while an executor holds its memory, for reports about this executor. 0: its weights are

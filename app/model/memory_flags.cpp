@@ -145,7 +145,7 @@ void add_memory_flags(Command& command, RunOptions& run) {
       .option(
           "--host-memory",
           [&run](const std::string& text) { run.host_memory = host_memory_named(text); },
-          "pageable: slower, locks nothing; mapped: read in place [auto: pinned if can be]")
+          "pageable: slower; mapped: read in place [auto: pinned if possible]")
       .one_of({"auto", "pinned", "pageable", "mapped"})
       .type_name("KIND")
       .group(kWeightPlaces);
@@ -153,18 +153,22 @@ void add_memory_flags(Command& command, RunOptions& run) {
       .flag("--gpu-alone", run.gpu_alone,
             "Let the CPU compute nothing: the GPU computes with all weights")
       .group(kWeightPlaces);
-  command
-      .option(
-          "--prefill-copy",
-          [&run](const std::string& text) {
-            run.prefill_copy = text == "on"    ? PrefillCopy::On
-                               : text == "off" ? PrefillCopy::Off
-                                               : PrefillCopy::Auto;
-          },
-          "Keep 16-bit copies of weights on the GPU, for long prompts [auto]")
-      .one_of({"auto", "on", "off"})
-      .type_name("WHEN")
-      .group(kChangesSpeed);
+  const Option copy = command.option(
+      "--prefill-copy",
+      [&run](const std::string& text) {
+        run.prefill_copy = text == "on"    ? PrefillCopy::On
+                           : text == "off" ? PrefillCopy::Off
+                                           : PrefillCopy::Auto;
+      },
+      "Keep 16-bit copies of weights on the GPU: on, off, auto [auto]");
+  command.suggest(copy.check([](const std::string& text) {
+                        return text == "auto" || text == "on" || text == "off"
+                                   ? ""
+                                   : "expected auto, on or off";
+                      })
+                      .type_name("WHEN")
+                      .group(kChangesSpeed),
+                  {"auto", "on", "off"});
   command
       .option(
           "--arch-limit",

@@ -147,19 +147,30 @@ void add_device_flag(Command& command, ModelFlags& flags) {
       .group(kChangesSpeed);
 }
 
+void add_rank_flag(Command& command, DeviceFlags& flags) {
+  command
+      .option("--rank", flags.rank,
+              "Be rank I of N processes: I/N@HOST:PORT, or auto (srun, mpirun)")
+      .type_name("RANK")
+      .check(not_empty())
+      .group(kChangesSpeed);
+}
+
 void add_devices_flags(Command& command, DeviceFlags& flags, const std::string& help) {
   command.option("--devices", flags.list, help)
       .type_name("N,N")
       .check(not_empty())
       .group(kChangesSpeed);
-  command
-      .option("--split", flags.split,
-              "tensor: --devices share one model; replica: each has a copy [replica]")
-      .type_name("HOW")
-      .check([](const std::string& how) {
-        return how == "tensor" || how == "replica" ? "" : "expected tensor or replica";
-      })
-      .group(kChangesSpeed);
+  command.suggest(
+      command
+          .option("--split", flags.split,
+                  "tensor: --devices share one model; replica: each has a copy [replica]")
+          .type_name("HOW")
+          .check([](const std::string& how) {
+            return how == "tensor" || how == "replica" ? "" : "expected tensor or replica";
+          })
+          .group(kChangesSpeed),
+      {"tensor", "replica"});
 }
 
 fs::path bundled_model() {

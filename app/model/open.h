@@ -41,6 +41,8 @@ void add_run_flags(Command& command, ModelFlags& flags);
 // then adds no --type.
 void add_shape_flags(Command& command, std::string& shape, ModelFlags& flags);
 void add_device_flag(Command& command, ModelFlags& flags);  // --tp and --require-gpu too
+// --rank, for commands that call serve_other_rank().
+void add_rank_flag(Command& command, DeviceFlags& flags);
 // --devices and --split. `help` says what several GPUs are for.
 void add_devices_flags(Command& command, DeviceFlags& flags, const std::string& help);
 

@@ -99,6 +99,10 @@ void PplJob::open_base(const PplFlags& flags) {
          "or give a model as --base");
   }
   if (!base_file_) {
+    if (asked_ranks(flags.model.device) > 1 && !flags.model.device.rank.empty()) {
+      fail(Exit::Usage, "--base: the ranks of --rank compute one model; run the base alone with ",
+           "--save-base, and give that file");
+    }
     opened_base_ = open_model(std::filesystem::path(flags.base));
     check_head(*opened_base_);
     opened_base_->model.shard = opened_.model.shard;
