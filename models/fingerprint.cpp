@@ -69,6 +69,14 @@ void add_tensor(Sha256& hash, const WeightFile& weights, const Tensor& tensor) {
   });
 }
 
+void add_tensors(Sha256& hash, const WeightFile& weights) {
+  std::vector<const Tensor*> tensors;
+  for (const Tensor& tensor : weights.tensors()) tensors.push_back(&tensor);
+  std::sort(tensors.begin(), tensors.end(), [](auto* a, auto* b) { return a->name < b->name; });
+  hash.add_number(tensors.size());
+  for (const Tensor* tensor : tensors) add_tensor(hash, weights, *tensor);
+}
+
 void hash_adapters(Sha256& hash, std::string_view how, const Adapters* adapters) {
   if (!adapters) return;
   hash.add_field(how).add_number(adapters->size());
@@ -88,6 +96,13 @@ void hash_adapters(Sha256& hash, std::string_view how, const Adapters* adapters)
 
 }  // namespace
 
+std::string weights_hash(const WeightFile& weights) {
+  weights.check_whole();
+  Sha256 hash;
+  add_tensors(hash, weights);
+  return hash.hex();
+}
+
 std::string model_hash(const OpenedModel& opened) {
   const WeightFile& weights = *opened.model.weights;
   weights.check_whole();
@@ -98,11 +113,7 @@ std::string model_hash(const OpenedModel& opened) {
   } else {
     add_config_file(hash, opened.path / "config.json");
   }
-  std::vector<const Tensor*> tensors;
-  for (const Tensor& tensor : weights.tensors()) tensors.push_back(&tensor);
-  std::sort(tensors.begin(), tensors.end(), [](auto* a, auto* b) { return a->name < b->name; });
-  hash.add_number(tensors.size());
-  for (const Tensor* tensor : tensors) add_tensor(hash, weights, *tensor);
+  add_tensors(hash, weights);
   hash_adapters(hash, "adapters", opened.model.adapters.get());
   hash_adapters(hash, "merged adapters", opened.merged.get());
   return hash.hex();

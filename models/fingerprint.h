@@ -21,4 +21,7 @@ namespace skald {
 
 std::string model_hash(const OpenedModel& opened);  // 64 hexadecimal digits
 
+// The part of that hash that is the tensors'.
+std::string weights_hash(const WeightFile& weights);
+
 }  // namespace skald

@@ -183,7 +183,8 @@ int compute(const Setup& s) {
 
 int batch(BatchFlags& flags) {
   flags.model.run.reproducible = flags.reproducible;
-  std::vector<Device> devices = parse_devices(flags.devices, flags.model.device);
+  if (const auto code = serve_job_rank(flags)) return *code;
+  std::vector<Device> devices = parse_devices(flags.model.device);
   check_job_flags(flags);
   check_guess_flags(flags.guess);
   const std::shared_ptr<FileClaim> claim = flags.dry_run ? nullptr : claim_job_output(flags);

@@ -72,10 +72,7 @@ void add_speed_flags(Command& command, BatchFlags& flags) {
       .show_default()
       .group(kChangesSpeed);
   add_batch_guess_flags(command, flags.guess);
-  command.option("--devices", flags.devices, "Several GPUs, each with the whole model: 0,1,2")
-      .type_name("N,N")
-      .check(not_empty())
-      .group(kChangesSpeed);
+  add_devices_flags(command, flags.model.device, "Several GPUs, each with the whole model: 0,1,2");
   command
       .flag("--reproducible", flags.reproducible,
             "Results that do not depend on their neighbours, to the last bit")
@@ -98,6 +95,7 @@ void add_batch_flags(Command& command, BatchFlags& flags) {
   add_embed_flags(command, flags.embed, "Lines for vectors (/v1/embeddings, /v1/rerank)");
   add_speed_flags(command, flags);
   add_device_flag(command, flags.model);
+  add_rank_flag(command, flags.model.device);
 }
 
 Json batch_settings(const BatchFlags& flags, const SamplingParams& params) {

@@ -21,7 +21,7 @@ struct BatchFlags : JobFlags {
   SamplingFlags sampling = {.params = {}, .seed = 0, .biases = {}};
   ChatFlags chat;  // the template's variables alone
   GuessFlags guess;
-  std::string chat_template, on_overflow = "error", devices;
+  std::string chat_template, on_overflow = "error";
   int64_t max_tokens = 256;
   int sequences = 0;  // 0: the device's default
   bool text = false, plain = false, unordered = false, dry_run = false;

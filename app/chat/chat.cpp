@@ -78,6 +78,7 @@ int chat(ChatCommandFlags& flags) {
          "no model given, and the bundled one only continues stories; 'skald chat -hf llama3.2' "
          "gets a model that talks (2 GB), 'skald chat model.gguf' takes one of yours");
   }
+  if (const auto code = serve_other_rank(flags.model)) return *code;
   // Before the model loads.
   const std::shared_ptr<FileClaim> claim = claim_file(flags.session);
   if (!flags.session.empty()) check_writable(flags.session);
@@ -189,6 +190,7 @@ void add_chat(Command& program) {
       .group(kChangesOutput);
   add_run_flags(command, flags->model);
   add_device_flag(command, flags->model);
+  add_rank_flag(command, flags->model.device);
   command.flag("--hide-thinking", flags->hide_thinking, "Show only that a model is thinking")
       .group("Output");
   command

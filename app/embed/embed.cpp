@@ -100,6 +100,7 @@ EmbedOptions embed_options(const EmbedCommandFlags& flags, const OpenedModel& op
 }
 
 int embed(EmbedCommandFlags& flags) {
+  if (const auto code = serve_job_rank(flags)) return *code;
   const bool from_arguments = !flags.texts.empty();
   if (from_arguments) flags.input = "-p";
   check_job_flags(flags);
@@ -202,6 +203,7 @@ void add_embed(Command& program) {
       .group(kChangesOutput);
   add_run_flags(command, flags->model);
   add_device_flag(command, flags->model);
+  add_rank_flag(command, flags->model.device);
   command.action([=] { return embed(*flags); });
 }
 

@@ -7,6 +7,7 @@
 #include "app/model/memory_flags.h"
 #include "app/model/open.h"
 #include "app/model/plan_report.h"
+#include "app/model/ranks.h"
 #include "app/model/smaller_type.h"
 #include "app/program/command.h"
 #include "app/program/commands.h"
@@ -136,14 +137,23 @@ std::vector<FittingType> fitting_types(const PlanFlags& flags, const Planned& pl
 int plan(PlanFlags& flags) {
   RunOptions options = flags.model.run;
   PlanReport report;
-  const Planned planned = open_or_describe(flags, report.model);
-  const Model& model = planned.model;
+  const bool choose = asked_ranks(flags.model.device) == 0;  // --tp auto
+  if (choose) flags.model.device.ranks = 1;
+  Planned planned = open_or_describe(flags, report.model);
+  Model& model = planned.model;
   check_context(flags.model, model.config);
   const Target target = choose_target(flags, model);
-  report.device = target.text;
   if (options.rows == 0) {
     options.rows = default_rows(model, options, target.cuda ? &target.gpu : nullptr);
   }
+  const int gpus = !target.cuda         ? 0
+                   : !flags.gpu.empty() ? cuda::kMostGroupGpus
+                                        : gpus_from({.cuda = true, .index = target.gpu.index});
+  const PlanModel each_rank = [&](const Model& each) { return target.plan(each, options); };
+  if (choose) model.shard.of = auto_ranks(model, each_rank, gpus);
+  check_divisible(model);
+  report.device = target.text;
+  if (model.shard.of > 1) report.device += concat("; one of ", model.shard.of);
   report.rows = options.rows;
   report.shows_cache = options.cache_types.any();
   for (const Tensor& tensor : model.weights->tensors()) {
@@ -154,6 +164,7 @@ int plan(PlanFlags& flags) {
                      options.host_memory != HostMemoryKind::Pageable;
   if (!fits_in_memory(report.memory)) {
     report.types = fitting_types(flags, planned, target, options, report.memory.fits());
+    report.fitting_ranks = fitting_ranks(model, each_rank, gpus);
   }
   if (flags.kernels) {
     if (!target.cuda) fail(Exit::Usage, "--kernels needs a GPU; add --device cuda or --gpu");

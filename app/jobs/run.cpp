@@ -1,6 +1,7 @@
 #include "app/jobs/run.h"
 
 #include <filesystem>
+#include <utility>
 
 #include "app/files/atomic_file.h"
 #include "app/files/signals.h"
@@ -58,6 +59,11 @@ void add_job_flags(Command& command, JobFlags& flags, const std::string& input_h
       .check(not_empty())
       .group(kJobFiles);
   command.flag("-q,--quiet", flags.quiet, "Show no progress and no summary").group(kJobFiles);
+}
+
+std::optional<int> serve_job_rank(JobFlags& flags) {
+  name_model(flags.model.model, std::exchange(flags.model_word, ""));
+  return serve_other_rank(flags.model);
 }
 
 void check_job_flags(JobFlags& flags) {

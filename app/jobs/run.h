@@ -37,6 +37,10 @@ inline constexpr const char* kJobFiles = "Input and output";  // the flags' grou
 void add_job_flags(Command& command, JobFlags& flags, const std::string& input_help,
                    const std::string& output_help = "Write results here, one line each; -: stdout");
 
+// Names the model, and serves it if this process has another rank than the first
+// (serve_other_rank()). Called before check_job_flags().
+std::optional<int> serve_job_rank(JobFlags& flags);
+
 // Call these before anything is read. The first throws Error(Exit::Usage) for a model that is given
 // twice, for a terminal as the input, and for a --report that is another file of the run. The
 // second claims the output, and throws Error(Exit::Usage) for one that exists without --resume.

@@ -218,7 +218,7 @@ Model open_or_make_model(const BenchFlags& flags, std::string& name) {
     refuse_adapters(flags.model.lora);
     name = flags.shape + " " + flags.model.type;
     Model model = random_model(flags.shape, flags.model.type);
-    model.shard = {0, flags.model.device.ranks};
+    model.shard = {0, choose_ranks(flags.model.device, model, flags.model.run)};
     return model;
   }
   const OpenedModel opened = open_model(flags.model);
@@ -296,7 +296,12 @@ BenchReport measure_all(const BenchFlags& flags, const std::vector<BenchCase>& c
 
 int bench(BenchFlags& flags) {
   name_model(flags.model.model, flags.model_word);
-  const BenchReport report = measure_all(flags, list_cases(flags));
+  const std::vector<BenchCase> cases = list_cases(flags);
+  if (is_other_rank(flags.model.device)) {
+    std::string name;
+    return serve_rank(flags.model, open_or_make_model(flags, name));
+  }
+  const BenchReport report = measure_all(flags, cases);
   if (report.results.empty()) return 128 + interrupted_by();
   StandardOutput out;
   if (flags.json) {
@@ -364,6 +369,7 @@ void add_bench(Command& program) {
       .group("Measure");
   add_run_flags(command, flags->model);
   add_device_flag(command, flags->model);
+  add_rank_flag(command, flags->model.device);
   const Option json = command.flag("--json", flags->json, "Print one JSON object").group("Output");
   const Option csv = command.flag("--csv", flags->csv, "Print CSV").group("Output");
   command.flag("--markdown", flags->markdown, "Print a Markdown table")

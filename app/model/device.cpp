@@ -13,6 +13,7 @@
 #include "app/doctor/findings.h"
 #include "app/model/loading.h"
 #include "app/model/plan_report.h"
+#include "app/model/ranks.h"
 #include "app/model/smaller_type.h"
 #include "engine/base/error.h"
 #include "engine/base/printable.h"
@@ -109,31 +110,62 @@ std::vector<int> Device::rank_gpus() const {
   return from_index;
 }
 
+int asked_ranks(const DeviceFlags& flags) {
+  if (const auto place = find_rank(flags.rank, process_environment)) {
+    if (!flags.list.empty()) {
+      fail(Exit::Usage, "--rank and --devices contradict each other; leave one out");
+    }
+    if (flags.ranks != 1 && flags.ranks != place->of) {
+      fail(Exit::Usage, "--rank says that there are ", place->of, " ranks; leave out --tp");
+    }
+    return place->of;
+  }
+  if (flags.list.empty()) {
+    if (!flags.split.empty()) fail(Exit::Usage, "--split belongs to --devices; add it");
+    return flags.ranks;
+  }
+  if (flags.ranks == 0) {
+    fail(Exit::Usage, "--tp auto and --devices contradict each other; give --tp a number");
+  }
+  const int listed = static_cast<int>(parse_gpu_list(flags.list).size());
+  if (flags.split == "tensor") {
+    if (flags.ranks == 1 || flags.ranks == listed) return listed;
+    fail(Exit::Usage, "--split tensor computes one model on all ", listed,
+         " GPUs of --devices; leave out --tp ", flags.ranks);
+  }
+  if (flags.split == "replica" && flags.ranks > 1) {
+    fail(Exit::Usage, "--split replica gives each GPU the whole model; leave out --tp ",
+         flags.ranks);
+  }
+  if (listed % flags.ranks != 0) {
+    fail(Exit::Usage, "--devices '", printable(flags.list, 60), "' names ", listed,
+         " GPUs, which is no multiple of --tp ", flags.ranks);
+  }
+  return flags.ranks;
+}
+
 Device parse_device(const DeviceFlags& flags) {
   Device device = parse_device_name(flags);
-  device.ranks = flags.ranks;
+  device.ranks = asked_ranks(flags);
+  device.place = find_rank(flags.rank, process_environment);
+  if (device.place && (device.automatic || device.cuda)) {
+    fail(Exit::Usage, "--rank computes with the CPUs of several machines; add --device cpu");
+  }
   if (device.ranks > 1 && device.automatic) device.required = true;
   return device;
 }
 
-std::vector<Device> parse_devices(const std::string& names, const DeviceFlags& flags) {
-  if (names.empty()) return {parse_device(flags)};
+std::vector<Device> parse_devices(const DeviceFlags& flags) {
+  if (flags.list.empty()) return {parse_device(flags)};
   if (flags.name != "auto") {
     fail(Exit::Usage, "give either --device or --devices, not both");
   }
-  const std::vector<int> gpus = parse_gpu_list(names);
-  const size_t ranks = static_cast<size_t>(flags.ranks);
-  if (gpus.size() % ranks != 0) {
-    fail(Exit::Usage, "--devices '", printable(names, 60), "' names ", gpus.size(),
-         " GPUs, which is no multiple of --tp ", ranks);
-  }
+  const std::vector<int> gpus = parse_gpu_list(flags.list);
+  const int ranks = asked_ranks(flags);
   std::vector<Device> devices;
-  for (size_t first = 0; first < gpus.size(); first += ranks) {
-    const auto begin = gpus.begin() + static_cast<std::ptrdiff_t>(first);
-    devices.push_back({.cuda = true,
-                       .index = *begin,
-                       .ranks = flags.ranks,
-                       .gpus = {begin, begin + flags.ranks}});
+  for (auto begin = gpus.begin(); begin < gpus.end(); begin += ranks) {
+    devices.push_back(
+        {.cuda = true, .index = *begin, .ranks = ranks, .gpus = {begin, begin + ranks}});
   }
   return devices;
 }
@@ -156,18 +188,37 @@ Decision decide(const Device& asked, const std::string& cpu_reason, const GpuSea
 }
 
 Device choose_device(const Device& asked, const Model& model, const RunOptions& options) {
-  if (!asked.automatic) return asked;
-  const std::string reason = cpu_reason(model, options);
-  const Decision decision = decide(asked, reason, reason.empty() ? find_gpu() : expect_gpu());
+  Decision decision{asked, ""};
+  if (asked.automatic) {
+    const std::string reason = cpu_reason(model, options);
+    decision = decide(asked, reason, reason.empty() ? find_gpu() : expect_gpu());
+  }
   if (!decision.notice.empty()) {
     std::fprintf(stderr, "skald: %s\n", printable(decision.notice, 1000).c_str());
   }
+  if (decision.device.ranks == 0) decision.device.ranks = model.shard.of;
   return decision.device;
 }
 
 cuda::DeviceInfo describe_gpu(const Device& device) {
   check_there(device);
   return cuda::describe_device(device.index);
+}
+
+int gpus_from(const Device& device) {
+  return std::min(cuda::look_at_system().devices - device.index, cuda::kMostGroupGpus);
+}
+
+int choose_ranks(const DeviceFlags& flags, const Model& model, const RunOptions& asked_options) {
+  const int asked = asked_ranks(flags);
+  if (asked > 0) return asked;
+  const Device device = choose_device(parse_device(flags), model, asked_options);
+  if (!device.cuda) return 1;
+  const cuda::DeviceInfo gpu = describe_gpu(device);
+  RunOptions options = asked_options;
+  if (options.rows == 0) options.rows = default_rows(model, options, &gpu);
+  const PlanModel plan = [&](const Model& each) { return cuda::plan_memory(each, options, gpu); };
+  return auto_ranks(model, plan, gpus_from(device));
 }
 
 int64_t default_rows(const Model& model, const RunOptions& options, const cuda::DeviceInfo* gpu) {
@@ -186,16 +237,26 @@ MemoryPlan plan_memory(const Model& model, const RunOptions& asked_options, cons
   return cuda::plan_memory(model, options, gpu);
 }
 
+void check_divisible(const Model& model) {
+  const int ranks = model.shard.of;
+  if (ranks == 1 || count_all_reduces(model.program()) > 0) return;
+  fail(Exit::Usage, "--tp ", ranks, ": this model has no part that can be divided by ", ranks,
+       "; give another number");
+}
+
 std::unique_ptr<Executor> make_executor(const Model& model, const RunOptions& asked_options,
                                         const Device& asked) {
   RunOptions options = asked_options;
   const Device device = choose_device(asked, model, options);
   check(model.shard.of == device.ranks, "a model is planned for as many ranks as compute it");
-  if (device.ranks > 1 && count_all_reduces(model.program()) == 0) {
-    fail(Exit::Usage, "--tp ", device.ranks, ": this model has no part that can be divided by ",
-         device.ranks, "; give another number");
+  check_divisible(model);
+  if (device.place) {
+    std::unique_ptr<Executor> executor = lead_ranks(model, options, *device.place);
+    std::fputs(plan_notes(executor->plan()).c_str(), stderr);
+    return executor;
   }
   std::unique_ptr<Executor> executor;
+  std::string notes;
   std::optional<LoadingBar> bar(std::in_place,
                                 std::filesystem::path(model.weights->path()).filename().string());
   if (device.cuda) {
@@ -211,10 +272,19 @@ std::unique_ptr<Executor> make_executor(const Model& model, const RunOptions& as
     } catch (const Error& error) {
       if (error.code() != Exit::Memory) throw;
       bar.reset();
-      check_fits(
-          model, [&](const Model& each) { return cuda::plan_memory(each, options, gpu); },
-          concat("cuda:", device.index));
+      const PlanModel plan = [&](const Model& each) {
+        return cuda::plan_memory(each, options, gpu);
+      };
+      const std::string more = more_ranks_advice(model, plan, gpus_from(device));
+      if (!more.empty()) std::fprintf(stderr, "skald: %s\n", more.c_str());
+      check_fits(model, plan, concat("cuda:", device.index));
       throw;
+    }
+    if (executor->plan().host() > executor->plan().host_by_rule) {
+      const std::string more = more_ranks_advice(
+          model, [&](const Model& each) { return cuda::plan_memory(each, options, gpu); },
+          gpus_from(device));
+      if (!more.empty()) notes = concat("skald: ", more, "\n");
     }
   } else {
     if (options.rows == 0) options.rows = default_rows(model, options, nullptr);
@@ -224,7 +294,7 @@ std::unique_ptr<Executor> make_executor(const Model& model, const RunOptions& as
     read_weights(whole, executor->plan(), *bar);
   }
   bar.reset();
-  std::fputs(plan_notes(executor->plan()).c_str(), stderr);
+  std::fputs(concat(plan_notes(executor->plan()), notes).c_str(), stderr);
   return executor;
 }
 
@@ -262,7 +332,8 @@ double measure_read_bandwidth(const Device& device, int threads) {
     for (const int gpu : device.rank_gpus()) sum += cuda::measure_read_bandwidth(gpu);
     return sum;
   }
-  return cpu::measure_read_bandwidth(threads > 0 ? threads : cpu::available_threads());
+  const double own = cpu::measure_read_bandwidth(threads > 0 ? threads : cpu::available_threads());
+  return device.place ? own * device.ranks : own;
 }
 
 double measured_bandwidth(const Device& device, const Executor& executor, int threads) {

@@ -151,18 +151,22 @@ void add_memory_flags(Command& command, RunOptions& run) {
       .flag("--gpu-alone", run.gpu_alone,
             "Let the CPU compute nothing: the GPU computes with all weights")
       .group(kWeightPlaces);
-  command
-      .option(
-          "--prefill-copy",
-          [&run](const std::string& text) {
-            run.prefill_copy = text == "on"    ? PrefillCopy::On
-                               : text == "off" ? PrefillCopy::Off
-                                               : PrefillCopy::Auto;
-          },
-          "Keep 16-bit copies of weights on the GPU, for long prompts [auto]")
-      .one_of({"auto", "on", "off"})
-      .type_name("WHEN")
-      .group(kChangesSpeed);
+  const Option copy = command.option(
+      "--prefill-copy",
+      [&run](const std::string& text) {
+        run.prefill_copy = text == "on"    ? PrefillCopy::On
+                           : text == "off" ? PrefillCopy::Off
+                                           : PrefillCopy::Auto;
+      },
+      "Keep 16-bit copies of weights on the GPU: on, off, auto [auto]");
+  command.suggest(copy.check([](const std::string& text) {
+                        return text == "auto" || text == "on" || text == "off"
+                                   ? ""
+                                   : "expected auto, on or off";
+                      })
+                      .type_name("WHEN")
+                      .group(kChangesSpeed),
+                  {"auto", "on", "off"});
   command
       .option(
           "--arch-limit",

@@ -10,7 +10,7 @@
 namespace skald {
 
 std::string first_not_finite(Executor& executor, std::span<const int32_t> ids) {
-  if (!executor.observable()) return "the model (without --tp, skald says in which part of it)";
+  if (!executor.observable()) return "the model (run by one process, skald says in which part)";
   std::optional<size_t> first;
   executor.observe([&](const OpOutput& output) {
     const auto bad = [](float x) { return !std::isfinite(x); };

@@ -138,13 +138,41 @@ void add_device_flag(Command& command, ModelFlags& flags) {
   command.suggest(option.type_name("NAME").show_default().group(kChangesSpeed),
                   {"auto", "cpu", "cuda", "cuda:0", "cuda:1"});
   command
-      .option("--tp", device.ranks, "Compute with N GPUs that share the weights; changes rounding")
+      .option(
+          "--tp",
+          [&device](const std::string& n) { device.ranks = n == "auto" ? 0 : std::stoi(n); },
+          "Share the weights among N GPUs; auto: as few as hold them [1]")
       .type_name("N")
-      .check(in_range(1, kMostRanks))
-      .show_default()
+      .check([](std::string& n) { return n == "auto" ? "" : in_range(1, kMostRanks)(n); })
       .group(kChangesSpeed);
   command.flag("--require-gpu", device.require_gpu, "Fail if no GPU can be used")
       .group(kChangesSpeed);
+}
+
+void add_rank_flag(Command& command, DeviceFlags& flags) {
+  command
+      .option("--rank", flags.rank,
+              "Be rank I of N processes: I/N@HOST:PORT, or auto (srun, mpirun)")
+      .type_name("RANK")
+      .check(not_empty())
+      .group(kChangesSpeed);
+}
+
+void add_devices_flags(Command& command, DeviceFlags& flags, const std::string& help) {
+  command.option("--devices", flags.list, help)
+      .type_name("N,N")
+      .check(not_empty())
+      .group(kChangesSpeed);
+  command.suggest(
+      command
+          .option("--split", flags.split,
+                  "tensor: --devices share one model; replica: each has a copy [replica]")
+          .type_name("HOW")
+          .check([](const std::string& how) {
+            return how == "tensor" || how == "replica" ? "" : "expected tensor or replica";
+          })
+          .group(kChangesSpeed),
+      {"tensor", "replica"});
 }
 
 fs::path bundled_model() {
@@ -171,10 +199,15 @@ OpenedModel open_model(const ModelFlags& flags) {
                                              : "vision and audio parts are";
     std::fprintf(stderr, "skald: the model's %s not supported; its text part is used\n", parts);
   }
-  opened.model.shard = {0, flags.device.ranks};  // plans are those of the first rank
+  // Plans are those of the first rank.
+  const int ranks = asked_ranks(flags.device);
+  opened.model.shard = {0, std::max(ranks, 1)};
   add_adapters(flags.lora, opened);
   if (!flags.type.empty()) {
     opened.model = quantized_model(opened.model, find_quant_mix(flags.type));
+  }
+  if (ranks == 0 && flags.lora.uses.empty()) {
+    opened.model.shard.of = choose_ranks(flags.device, opened.model, flags.run);
   }
   return opened;
 }

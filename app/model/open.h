@@ -40,7 +40,11 @@ void add_run_flags(Command& command, ModelFlags& flags);
 // --shape, and a --type that serves both --shape and models. Call it before add_run_flags(), which
 // then adds no --type.
 void add_shape_flags(Command& command, std::string& shape, ModelFlags& flags);
-void add_device_flag(Command& command, ModelFlags& flags);  // and --require-gpu
+void add_device_flag(Command& command, ModelFlags& flags);  // --tp and --require-gpu too
+// --rank, for commands that call serve_other_rank().
+void add_rank_flag(Command& command, DeviceFlags& flags);
+// --devices and --split. `help` says what several GPUs are for.
+void add_devices_flags(Command& command, DeviceFlags& flags, const std::string& help);
 
 // The folder of the bundled model, found from the place of the running program: in share/ beside it
 // (a build folder) or beside its folder (an installation). The folder may not exist.

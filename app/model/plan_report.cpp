@@ -242,6 +242,10 @@ std::string to_text(const PlanReport& report) {
         "           parts of them from their file\n";
   }
   if (plan.copied > 0) out += host_text(report);
+  if (report.fitting_ranks > 0) {
+    out += concat("           ", report.fitting_ranks, " such GPUs hold it: --tp ",
+                  report.fitting_ranks, "\n");
+  }
   out += types_text(report);
   out += "\n" + sequences_text(report);
   if (!report.kernels.empty()) out += "\n" + kernels_text(report);
@@ -290,6 +294,7 @@ Json to_json(const PlanReport& report) {
     json["most_tokens_per_second"] = plan.most_tokens();
     json["most_prompt_tokens_per_second"] = plan.most_tokens(plan.rows);
   }
+  if (report.fitting_ranks > 0) json["ranks_that_fit"] = report.fitting_ranks;
   for (const FittingType& one : report.types) {
     json["types_that_fit"].push_back({{"type", one.type},
                                       {"weights_bytes", one.weights},

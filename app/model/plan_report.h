@@ -36,6 +36,7 @@ struct PlanReport {
   std::vector<cuda::KernelUse> kernels;  // with --kernels
   std::vector<cuda::EdgeUse> edges;      // with --kernels, of decode steps
   std::vector<FittingType> types;        // if the model does not fit; may be empty
+  int fitting_ranks = 0;                 // if it does not fit: --tp N, with which it does; 0: none
 };
 
 // True if the plan fits, and the weights stay in the device's memory that no rule of the user

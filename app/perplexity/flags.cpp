@@ -34,7 +34,7 @@ void check_flags(const PplFlags& flags) {
                   "llama.cpp's format needs --protocol llama.cpp; --save-base takes any protocol");
   refuse_together(flags.files.size() > 1, protocol != PplProtocol::Documents, "several -f",
                   "only --protocol doc takes more than one text");
-  refuse_together(flags.devices.find(',') != std::string::npos, saves,
+  refuse_together(parse_devices(flags.model.device).size() > 1, saves,
                   "--devices and --save-logits or --save-base",
                   "the file's rows are written in order by one device; name one device");
   if (!flags.merge.empty()) return;

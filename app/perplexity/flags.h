@@ -14,7 +14,7 @@ struct PplFlags {
   ModelFlags model;
   std::string model_word;  // [MODEL]
   std::vector<std::string> files, merge;
-  std::string protocol = "llama.cpp", chunks, base, devices;
+  std::string protocol = "llama.cpp", chunks, base;
   std::string jsonl, tokens, plot, checkpoint, save_logits, save_base;
   int64_t base_top = 256;
   bool json = false, llama_format = false;

@@ -69,8 +69,7 @@ std::optional<int32_t> bos_of(const Tokenizer& tokenizer) {
 }  // namespace
 
 PplJob::PplJob(const PplFlags& flags, Progress& progress) : opened_(open_model(flags.model)) {
-  parse_devices(flags.devices,
-                flags.model.device);  // reports a wrong name before the text is read
+  parse_devices(flags.model.device);  // reports a wrong name before the text is read
   heading_.settings = resolve_protocol(flags, opened_.model.config);
   tokenizer_ = open_tokenizer(opened_).tokenizer;
   heading_.tokenizer_hash = tokenizer_hash(*tokenizer_);
@@ -95,11 +94,15 @@ PplJob::PplJob(const PplFlags& flags, Progress& progress) : opened_(open_model(f
 void PplJob::open_base(const PplFlags& flags) {
   if (flags.base.empty()) return;
   base_file_ = open_base_file(flags.base);
-  if (base_file_ && flags.devices.find(',') != std::string::npos) {
+  if (base_file_ && parse_devices(flags.model.device).size() > 1) {
     fail(Exit::Usage, "--devices: a base file is read in order by one device; name one device, ",
          "or give a model as --base");
   }
   if (!base_file_) {
+    if (asked_ranks(flags.model.device) > 1 && !flags.model.device.rank.empty()) {
+      fail(Exit::Usage, "--base: the ranks of --rank compute one model; run the base alone with ",
+           "--save-base, and give that file");
+    }
     opened_base_ = open_model(std::filesystem::path(flags.base));
     check_head(*opened_base_);
     opened_base_->model.shard = opened_.model.shard;
@@ -201,7 +204,7 @@ PplJob::Executors PplJob::prepare(const Model& model, const PplFlags& flags) con
   const int64_t context = options.context = heading_.settings.context;
   const int64_t most = std::min(range_.last - range_.first, kMostSequences);
   options.scores = true;
-  std::vector<Device> devices = parse_devices(flags.devices, flags.model.device);
+  std::vector<Device> devices = parse_devices(flags.model.device);
   devices.front() = choose_device(devices.front(), model, options);
   if (options.rows == 0) {
     const auto gpu =

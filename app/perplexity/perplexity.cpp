@@ -179,6 +179,7 @@ int compute(const PplFlags& flags) {
 int perplexity(PplFlags& flags) {
   name_model(flags.model.model, flags.model_word);
   check_flags(flags);
+  if (const auto code = serve_other_rank(flags.model)) return *code;
   if (flags.merge.empty()) return compute(flags);
   print_result(flags, merge_ppl_logs(flags.merge));
   return 0;
@@ -253,11 +254,9 @@ void add_perplexity(Command& program) {
       .check(not_empty())
       .group("Measure");
   add_run_flags(command, flags->model);
-  command.option("--devices", flags->devices, "Share the chunks among GPUs: 0,1,2")
-      .type_name("N,N")
-      .check(not_empty())
-      .group(kChangesSpeed);
+  add_devices_flags(command, flags->model.device, "Share the chunks among GPUs: 0,1,2");
   add_device_flag(command, flags->model);
+  add_rank_flag(command, flags->model.device);
   add_output_flags(command, *flags);
   command.action([=] { return perplexity(*flags); });
 }

@@ -348,6 +348,7 @@ int run(RunFlags& flags) {
   check_guess_flags(flags.guess);
   const TakenWords words =
       take_words(flags.words.given(), flags.model.model, {.text_given = flags.prompt.given()});
+  if (const auto code = serve_other_rank(flags.model)) return *code;
   const std::string text = as_utf8(read_prompt(flags.prompt, words.text), "the prompt");
   std::optional<grammar::Rules> rules = constraint_rules(flags.constraint);
   const OpenedModel opened = open_model_of_words(flags.model, words);
@@ -407,6 +408,7 @@ void add_run(Command& program) {
   add_template_flags(command, flags->chat_prompt);
   add_run_flags(command, flags->model);
   add_device_flag(command, flags->model);
+  add_rank_flag(command, flags->model.device);
   command.flag("--echo", flags->echo, "Print the prompt in a pipe too").group("Output");
   command.flag("--json", flags->json, "Print one JSON object at the end").group("Output");
   command

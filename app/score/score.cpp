@@ -121,6 +121,7 @@ class Scoring {
 };
 
 int score(ScoreFlags& flags) {
+  if (const auto code = serve_job_rank(flags)) return *code;
   check_job_flags(flags);
   const std::shared_ptr<FileClaim> claim = claim_job_output(flags);
   const Device asked = parse_device(flags.model.device);
@@ -188,6 +189,7 @@ void add_score(Command& program) {
       .group(kChangesOutput);
   add_run_flags(command, flags->model);
   add_device_flag(command, flags->model);
+  add_rank_flag(command, flags->model.device);
   command.action([=] { return score(*flags); });
 }
 

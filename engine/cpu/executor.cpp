@@ -384,7 +384,7 @@ std::unique_ptr<RankExecutor> make_rank(const Model& model, const RunOptions& op
 
 std::unique_ptr<Executor> make_group(const Model& model, const RunOptions& options, int ranks,
                                      KernelSet kernels) {
-  const auto exchange = std::make_shared<HostExchange>(ranks);
+  const auto exchange = std::make_shared<ThreadExchange>(ranks);
   RunOptions own = options;
   const int threads = options.threads > 0 ? options.threads : available_threads();
   own.threads = std::max(1, threads / ranks);

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "engine/memory/page_tokens.h"
@@ -78,7 +79,24 @@ class Sequence {
   Sequence(PagePool& pool, std::span<const int32_t> shared, int adapter = 0);
   Sequence(Sequence&& other) noexcept;
   Sequence& operator=(Sequence&& other) noexcept;
-  ~Sequence() { truncate(0); }
+  ~Sequence() {
+    if (pool_) truncate(0);
+  }
+
+  // A sequence whose pages and state belong to a pool in another process, which keeps the books.
+  // It owns nothing: a backend can read it, and no other call is allowed.
+  struct Elsewhere {
+    std::vector<int32_t> pages;
+    int64_t length = 0;
+    int32_t state = -1;
+    int adapter = 0;
+  };
+  explicit Sequence(Elsewhere elsewhere)
+      : pool_(nullptr),
+        adapter_(elsewhere.adapter),
+        pages_(std::move(elsewhere.pages)),
+        length_(elsewhere.length),
+        state_(elsewhere.state) {}
 
   const PagePool& pool() const { return *pool_; }
   int64_t length() const { return length_; }

@@ -179,6 +179,7 @@ class Executor {
   virtual std::vector<RowComparison> compare(Executor& base, std::span<const int32_t> targets);
 
   virtual bool observable() const { return true; }  // false: observe() must not be called
+  // A group shows what every rank has whole, such as the residual stream and the logits.
   virtual void observe(Observer observer) = 0;
   virtual const MemoryPlan& plan() const = 0;   // what was allocated
   virtual int64_t bytes_allocated() const = 0;  // cache and workspace, beside the weights

@@ -6,7 +6,16 @@
 
 namespace skald {
 
-void HostExchange::meet() {
+void put_columns(std::span<const float> columns, std::span<const int64_t> borders, size_t rank,
+                 std::span<float> out) {
+  const int64_t all = borders.back(), rows = std::ssize(out) / all;
+  const int64_t first = borders[rank], count = borders[rank + 1] - first;
+  for (int64_t row = 0; row < rows; ++row) {
+    std::copy_n(columns.data() + row * count, count, out.data() + row * all + first);
+  }
+}
+
+void ThreadExchange::meet() {
   std::unique_lock lock(mutex_);
   const int64_t meeting = meetings_;
   if (++arrived_ == parts_.size()) {
@@ -18,7 +27,7 @@ void HostExchange::meet() {
   if (meetings_ == meeting) fail(Exit::Failed, "another rank of the model has failed");
 }
 
-void HostExchange::all_reduce(int rank, std::span<float> x) {
+void ThreadExchange::all_reduce(int rank, std::span<float> x) {
   const size_t self = static_cast<size_t>(rank), ranks = parts_.size();
   parts_[self] = x;
   meet();
@@ -32,27 +41,21 @@ void HostExchange::all_reduce(int rank, std::span<float> x) {
   meet();
 }
 
-void HostExchange::all_gather(int rank, std::span<float> columns, std::span<const int64_t> borders,
-                              std::span<float> out) {
+void ThreadExchange::all_gather(int rank, std::span<float> columns,
+                                std::span<const int64_t> borders, std::span<float> out) {
   parts_[static_cast<size_t>(rank)] = columns;
   meet();
-  const int64_t all = borders.back(), rows = std::ssize(out) / all;
-  for (size_t r = 0; r < parts_.size(); ++r) {
-    const int64_t count = borders[r + 1] - borders[r];
-    for (int64_t row = 0; row < rows; ++row) {
-      std::copy_n(parts_[r].data() + row * count, count, out.data() + row * all + borders[r]);
-    }
-  }
+  for (size_t r = 0; r < parts_.size(); ++r) put_columns(parts_[r], borders, r, out);
   meet();
 }
 
-void HostExchange::abort() noexcept {
+void ThreadExchange::abort() noexcept {
   const std::lock_guard lock(mutex_);
   aborted_ = true;
   arrival_.notify_all();
 }
 
-void HostExchange::reset() {
+void ThreadExchange::reset() {
   const std::lock_guard lock(mutex_);
   arrived_ = 0;
   aborted_ = false;

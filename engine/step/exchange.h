@@ -20,19 +20,30 @@ class Exchange {
 };
 
 // Between ranks that compute on the host.
-class HostExchange final : public Exchange {
+class HostExchange : public Exchange {
  public:
-  explicit HostExchange(int ranks) : parts_(static_cast<size_t>(ranks)) {}
-
   // Every rank calls it with a buffer of the same size. Afterwards each buffer holds the sum, added
   // in the order of ranks, so that it is the same on all. Throws Error after abort().
-  void all_reduce(int rank, std::span<float> x);
+  virtual void all_reduce(int rank, std::span<float> x) = 0;
 
   // Every rank calls it with its columns of the same rows. Rank r has the columns from borders[r]
   // on, up to borders[r + 1]; out: all columns of the rows. Throws Error after abort().
-  void all_gather(int rank, std::span<float> columns, std::span<const int64_t> borders,
-                  std::span<float> out);
+  virtual void all_gather(int rank, std::span<float> columns, std::span<const int64_t> borders,
+                          std::span<float> out) = 0;
+};
 
+// Puts the columns of one rank into the rows that all_gather() makes.
+void put_columns(std::span<const float> columns, std::span<const int64_t> borders, size_t rank,
+                 std::span<float> out);
+
+// Between ranks whose threads are in one process.
+class ThreadExchange final : public HostExchange {
+ public:
+  explicit ThreadExchange(int ranks) : parts_(static_cast<size_t>(ranks)) {}
+
+  void all_reduce(int rank, std::span<float> x) override;
+  void all_gather(int rank, std::span<float> columns, std::span<const int64_t> borders,
+                  std::span<float> out) override;
   void abort() noexcept override;
   void reset() override;
 

@@ -1,5 +1,6 @@
 #include "engine/step/group.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <exception>
@@ -106,6 +107,21 @@ Model whole(Model model) {
   return model;
 }
 
+// For each op of a shard whose output is the whole program's: the op of that program. An AllReduce
+// stands behind the op whose parts it adds up.
+std::vector<std::optional<size_t>> find_whole_ops(const Program& shard, const Program& whole) {
+  const auto adds_up = [&](size_t op) { return std::holds_alternative<AllReduce>(shard.ops[op]); };
+  std::vector<std::optional<size_t>> found(shard.ops.size());
+  size_t op = 0;  // of the whole program
+  for (size_t own = 0; own + 1 < shard.ops.size(); ++own) {
+    const ActId out = *op_output(shard.ops[own]), whole_out = *op_output(whole.ops[op]);
+    if (!adds_up(own + 1) && shard.act(out).cols == whole.act(whole_out).cols) found[own] = op;
+    if (!adds_up(own + 1)) ++op;
+  }
+  found.back() = op;  // the logits, which the ranks have joined
+  return found;
+}
+
 class GroupExecutor final : public Executor {
  public:
   GroupExecutor(const Model& model, int ranks, std::shared_ptr<Exchange> exchange,
@@ -121,13 +137,17 @@ class GroupExecutor final : public Executor {
     });
     RankExecutor& first = *ranks_.front();
     for (const auto& rank : ranks_) {
-      check(rank->pages().size() == first.pages().size() && rank->context() == first.context() &&
-                rank->pages().states().size() == first.pages().states().size() &&
-                rank->max_rows() == first.max_rows(),
-            "all ranks have the same number of cache pages and rows");
+      if (rank->pages().size() == first.pages().size() && rank->context() == first.context() &&
+          rank->pages().states().size() == first.pages().states().size() &&
+          rank->max_rows() == first.max_rows()) {
+        continue;
+      }
+      fail(Exit::Failed, "the ranks of the model have room for different numbers of tokens; ",
+           "give them the same flags, and a context with -c");
     }
     pool_.emplace(first.pages().size(), first.pages().states().size());
     program_.bind_context(first.context());
+    whole_ops_ = find_whole_ops(first.program(), program_);
   }
 
   const Program& program() const override { return program_; }
@@ -210,10 +230,25 @@ class GroupExecutor final : public Executor {
     return result;
   }
 
-  bool observable() const override { return false; }
-  void observe(Observer) override {
-    check_failed("an observer sees whole buffers, which no rank has",
-                 std::source_location::current());
+  bool observable() const override {
+    return std::all_of(ranks_.begin(), ranks_.end(),
+                       [](const auto& rank) { return rank->observable(); });
+  }
+  // The observer sees what the first rank has whole, by the ops of the whole program.
+  void observe(Observer observer) override {
+    const bool observed = observer != nullptr;
+    Observer own;
+    if (observed) {
+      own = [this, observer = std::move(observer)](const OpOutput& output) {
+        const std::optional<size_t>& op = whole_ops_[output.op];
+        if (op) observer({*op, output.name, output.values, output.cols});
+      };
+    }
+    first().observe(std::move(own));
+    // An executor that is observed may compute its ops in another way; ranks do the same.
+    for (size_t rank = 1; rank < ranks_.size(); ++rank) {
+      ranks_[rank]->observe(observed ? [](const OpOutput&) {} : Observer());
+    }
   }
   const MemoryPlan& plan() const override { return first().plan(); }
   int64_t bytes_allocated() const override {
@@ -320,7 +355,8 @@ class GroupExecutor final : public Executor {
     }
   }
 
-  Program program_;  // the whole model
+  Program program_;                               // the whole model
+  std::vector<std::optional<size_t>> whole_ops_;  // of the first rank's ops
   std::vector<std::unique_ptr<RankExecutor>> ranks_;
   std::optional<PagePool> pool_;
   std::shared_ptr<Exchange> exchange_;

@@ -1,6 +1,7 @@
 // The output of inspect, bench and diff, as text and as JSON.
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 
 #include "tests/program_output.h"
@@ -223,10 +224,39 @@ TEST_CASE(
   CHECK(has(output({"diff", "-m", small_gguf()}), "no buffer differs by more than 5.00e-02"));
 }
 
+TEST_CASE("diff compares several ranks with one by the buffers that each rank has whole") {
+  const auto ops_of = [](const char* b) {
+    return Json::parse(output(
+        {"diff", "-m", small_gguf(), "-a", "cpu,exact", "-b", b, "--json", "--tolerance", "1e-4"}));
+  };
+  const Json ranks = ops_of("cpu,exact,tp=2"), alone = ops_of("cpu,exact,rows=2");
+  CHECK(ranks["ops"].size() < alone["ops"].size());
+  CHECK(ranks["ops"].back()["buffer"] == "logits");
+  const auto buffers = [](const Json& report) {
+    std::set<std::string> names;
+    for (const Json& op : report["ops"]) names.insert(op["buffer"]);
+    return names;
+  };
+  const std::set<std::string> whole = buffers(ranks), all = buffers(alone);
+  CHECK(whole.count("x") == 1);  // the residual stream
+  CHECK(whole.count("q") == 0);  // each rank has some heads
+  CHECK(all.count("q") == 1);
+  // A sum of parts has other roundings than the whole sum.
+  const std::string strict = output({"diff", "-m", small_gguf(), "-a", "cpu,exact,tp=2", "-b",
+                                     "cpu,exact,tp=3", "--tolerance", "0"},
+                                    "", 1);
+  CHECK(has(strict, "\nfirst difference: op "));
+  CHECK(has(strict, "attn_output"));
+  const Outcome refused = skald({"diff", "-m", small_gguf(), "-b", "cpu,tp=61"});
+  CHECK(refused.code == 2);
+  CHECK(has(refused.err, "--tp 61: this model has no part that can be divided by 61"));
+}
+
 TEST_CASE("diff checks its settings before it reads the model") {
   for (const char* setting :
        {"", "foo", "exact", "cpu,", "cpu,,exact", "cpu,threads=0", "cpu,threads=1025",
-        "cpu,threads=x", "cpu,rows=99999999999", "cpu,rows=-1", "reference;exact", "cpu,cpu"}) {
+        "cpu,threads=x", "cpu,rows=99999999999", "cpu,rows=-1", "reference;exact", "cpu,cpu",
+        "cpu,tp=0", "cpu,tp=65"}) {
     const Outcome outcome = skald({"diff", "-m", "/nothing", std::string("-a"), setting});
     CAPTURE(setting, outcome.err);
     CHECK(outcome.code == 2);

@@ -94,6 +94,24 @@ TEST_CASE("the tasks of one job on several nodes give the output of one run") {
   CHECK(job(skald) == 2);  // the output exists already
 }
 
+TEST_CASE("the tasks of a job compute one model together") {
+  const TempFolder folder;
+  const fs::path bin = folder.path() / "bin";
+  put_program(bin / "srun",
+              "while [[ $1 == --* ]]; do shift; done\nexport SLURM_JOB_ID=7 SLURM_NTASKS=2\n"
+              "export SLURM_STEP_NODELIST=127.0.0.1\n"
+              "SLURM_PROCID=1 \"$@\" & SLURM_PROCID=0 \"$@\" && wait $!");
+  const auto job = [&](const std::string& arguments) {
+    return shell_text("PATH='" + bin.string() + "':$PATH CUDA_VISIBLE_DEVICES= SKALD='" +
+                      built_program().string() + "' " +
+                      (source_dir() / "scripts/slurm/one_model").string() + " " + arguments);
+  };
+  const Outcome alone =
+      skald({"run", "-n", "8", "-s", "1", "--device", "cpu", "--tp", "2", "Once"});
+  CHECK(job("run -t 1 -n 8 -s 1 Once") == alone.out + "0");
+  CHECK(has(job(""), "usage: sbatch "));
+}
+
 TEST_CASE("a job on one GPU ends at once where the GPU cannot be used, and says why") {
   const TempFolder folder;
   const fs::path bin = folder.path() / "bin";

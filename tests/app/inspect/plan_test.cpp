@@ -268,6 +268,35 @@ TEST_CASE("plan --tp counts what one of several GPUs holds") {
   CHECK(planned(4, "llama-3.1-405b", "q8_0")["host_bytes"] > 0);
 }
 
+TEST_CASE("plan says how many GPUs hold a model together, and --tp auto takes so many") {
+  const auto command = [](const char* shape, const char* gpu, std::vector<std::string> more = {}) {
+    std::vector<std::string> words = {"--shape", shape, "--type", "bf16", "--gpu", gpu};
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  };
+  const Json alone = plan_json(command("llama-3.1-70b", "sm_90:132:80G"));
+  CHECK(alone["ranks_that_fit"] == 2);
+  std::vector<std::string> words = command("llama-3.1-70b", "sm_90:132:80G");
+  words.insert(words.begin(), "plan");
+  CHECK(has(skald(words).out, "           2 such GPUs hold it: --tp 2\n"));
+  words.insert(words.end(), {"--tp", "auto"});
+  CHECK(has(skald(words).out, ", 132 multiprocessors; one of 2\n"));
+  const auto with_auto = [&](const char* shape, const char* gpu) {
+    return plan_json(command(shape, gpu, {"--tp", "auto"}));
+  };
+  const Json automatic = with_auto("llama-3.1-70b", "sm_90:132:80G");
+  CHECK(automatic["parts"] ==
+        plan_json(command("llama-3.1-70b", "sm_90:132:80G", {"--tp", "2"}))["parts"]);
+  CHECK(!automatic.contains("ranks_that_fit"));
+  CHECK(with_auto("llama-3.1-70b", "sm_90:132:24G")["host_bytes"] == 0);  // on 8 GPUs
+  CHECK(with_auto("llama-3.2-1b", "sm_90:132:24G")["parts"] ==
+        plan_json(command("llama-3.2-1b", "sm_90:132:24G"))["parts"]);
+  // Eight GPUs are the most, and do not hold it.
+  const Json large = with_auto("llama-3.1-405b", "sm_90:132:80G");
+  CHECK(large["host_bytes"] > 0);
+  CHECK(!large.contains("ranks_that_fit"));
+}
+
 TEST_CASE("where nothing fits in memory, plan names the types that fit with weights on the host") {
   const std::vector<std::string> arguments = {"--shape", "llama-3.1-70b", "--type",
                                               "bf16",    "--gpu",         "sm_90:132:24G:64G"};

@@ -41,17 +41,45 @@ TEST_CASE("--tp takes GPUs from --device on, or groups of those that --devices n
   CHECK(parse_device(flags).ranks == 2);
   CHECK(!parse_device(flags).cuda);
   flags.name = "auto";
-  const std::vector<Device> groups = parse_devices("4,1,0,7", flags);
+  flags.list = "4,1,0,7";
+  const std::vector<Device> groups = parse_devices(flags);
   REQUIRE(groups.size() == 2);
   CHECK(groups[0].rank_gpus() == std::vector<int>{4, 1});
   CHECK(groups[1].rank_gpus() == std::vector<int>{0, 7});
   CHECK(groups[1].index == 0);
-  CHECK(error_text([&] { parse_devices("0,1,2", flags); }, Exit::Usage) ==
+  flags.list = "0,1,2";
+  CHECK(error_text([&] { parse_devices(flags); }, Exit::Usage) ==
         "--devices '0,1,2' names 3 GPUs, which is no multiple of --tp 2");
+  flags.list.clear();
   const GpuSearch found = {1, true, "", ""}, none = {-1, false, "no GPU", "buy one"};
   Device asked = parse_device(flags);
   CHECK(decide(asked, "", found).device.rank_gpus() == std::vector<int>{1, 2});
   CHECK(error_text([&] { decide(asked, "", none); }, Exit::Failed) == "--tp: no GPU; buy one");
+}
+
+TEST_CASE("--split says whether the GPUs of --devices share one model or have a copy each") {
+  DeviceFlags flags;
+  flags.list = "3,0,1";
+  flags.split = "tensor";
+  const std::vector<Device> one = parse_devices(flags);
+  REQUIRE(one.size() == 1);
+  CHECK(one[0].rank_gpus() == std::vector<int>{3, 0, 1});
+  CHECK(one[0].ranks == 3);
+  flags.ranks = 3;
+  CHECK(parse_devices(flags).size() == 1);
+  flags.ranks = 2;
+  CHECK(error_text([&] { parse_devices(flags); }, Exit::Usage) ==
+        "--split tensor computes one model on all 3 GPUs of --devices; leave out --tp 2");
+  flags.split = "replica";
+  CHECK(error_text([&] { parse_devices(flags); }, Exit::Usage) ==
+        "--split replica gives each GPU the whole model; leave out --tp 2");
+  flags.ranks = 0;
+  CHECK(has(error_text([&] { parse_devices(flags); }, Exit::Usage), "--tp auto and --devices"));
+  flags.ranks = 1;
+  CHECK(parse_devices(flags).size() == 3);
+  flags.list.clear();
+  CHECK(error_text([&] { parse_devices(flags); }, Exit::Usage) ==
+        "--split belongs to --devices; add it");
 }
 
 TEST_CASE("auto takes a usable GPU and prints nothing") {

@@ -44,7 +44,7 @@ class FailingRank final : public Wrapped<RankExecutor> {
 
 // The last of three ranks has the failures.
 std::unique_ptr<Executor> failing_group(const Model& model, Failures& failures) {
-  const auto exchange = std::make_shared<HostExchange>(3);
+  const auto exchange = std::make_shared<ThreadExchange>(3);
   return make_group(model, 3, exchange, [&, exchange](const Model& shard) {
     std::unique_ptr<RankExecutor> rank =
         cpu::make_rank(shard, {.exact = true, .threads = 1}, KernelSet::Fast, exchange);
@@ -126,7 +126,7 @@ TEST_CASE("groups compare their rows, also with one that has other ranks") {
 }
 
 TEST_CASE("a group whose ranks cannot all be made is an error of the rank") {
-  const auto exchange = std::make_shared<HostExchange>(2);
+  const auto exchange = std::make_shared<ThreadExchange>(2);
   const auto make = [&](const Model& shard) -> std::unique_ptr<RankExecutor> {
     if (shard.shard.rank == 1) fail(Exit::Memory, "rank 1 has no memory");
     return cpu::make_rank(shard, {.exact = true, .threads = 1}, KernelSet::Fast, exchange);
@@ -170,7 +170,7 @@ TEST_CASE("sequences of a group fork and shrink, and their pages can be written 
 }
 
 TEST_CASE("ranks join their columns") {
-  HostExchange exchange(3);
+  ThreadExchange exchange(3);
   const std::vector<int64_t> borders = {0, 1, 3, 6};
   std::vector<std::vector<float>> own = {{1, 11}, {2, 3, 12, 13}, {4, 5, 6, 14, 15, 16}};
   std::vector<std::vector<float>> all(3, std::vector<float>(12));
@@ -187,7 +187,7 @@ TEST_CASE("ranks join their columns") {
 }
 
 TEST_CASE("sums do not depend on which rank comes first") {
-  HostExchange exchange(3);
+  ThreadExchange exchange(3);
   const std::vector<std::vector<float>> parts = {
       {1e8f, 1, 2, 3, 4, 5, 6}, {1, 10, 20, 30, 40, 50, 60}, {-1e8f, 100, 200, 300, 400, 500, 600}};
   for (int time = 0; time < 50; ++time) {
