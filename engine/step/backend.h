@@ -42,8 +42,7 @@ struct WeightRule {
 struct RunOptions {
   // The following options change the output.
   bool exact = false;  // float32 activations, sums and cache for every format of weights
-  // The types of keys and values in the cache. Empty: the backend's choice. The CPU takes all
-  // types. A GPU takes only the type of its activations.
+  // The types of keys and values in the cache. Empty: the backend's choice.
   CacheTypeRequest cache_types = {};
   // A sequence's results do not depend, to the last bit, on other sequences of its steps, nor on
   // its division into steps. The CPU always works like this; a GPU is slower with it.
