@@ -5,16 +5,29 @@
 #include "engine/base/printable.h"
 #include "engine/nodes/remote_rank.h"
 #include "engine/nodes/serve.h"
+#include "engine/quant/cache_row.h"
 #include "engine/step/group.h"
 
 namespace skald::nodes {
 namespace {
 
+constexpr int32_t kBackendsChoice = -1;  // of a type of the cache
+
+void add_type(Writer& body, const std::optional<CacheType>& type) {
+  body.add(type ? static_cast<int32_t>(*type) : kBackendsChoice);
+}
+std::optional<CacheType> take_type(Reader& body) {
+  const auto types = static_cast<int32_t>(all_cache_types().size());
+  const auto type = body.take<int32_t>(kBackendsChoice, types - 1);
+  return type == kBackendsChoice ? std::nullopt : std::optional(static_cast<CacheType>(type));
+}
+
 // The options that all ranks share. The others say where a rank's weights lie, and how fast it is.
 Writer shared_options(const RunOptions& options) {
   Writer body;
   body.add(static_cast<uint8_t>(options.exact)).add(static_cast<uint8_t>(options.reproducible));
-  body.add(options.cache_type ? static_cast<int32_t>(*options.cache_type) : int32_t{-1});
+  add_type(body, options.cache_types.keys);
+  add_type(body, options.cache_types.values);
   body.add(options.context).add(options.tokens).add(int64_t{options.sequences});
   body.add(int64_t{options.checkpoints}).add(options.cache_tokens).add(options.rows);
   return std::move(body.add(static_cast<uint8_t>(options.scores)));
@@ -24,12 +37,8 @@ RunOptions with_shared(RunOptions options, Reader body) {
   constexpr int64_t kMost = int64_t{1} << 31;
   options.exact = body.take<uint8_t>(0, 1) == 1;
   options.reproducible = body.take<uint8_t>(0, 1) == 1;
-  const auto type = body.take<int32_t>(-1, 255);
-  if (type != -1 && type != static_cast<int32_t>(DType::F32) &&
-      type != static_cast<int32_t>(DType::F16) && type != static_cast<int32_t>(DType::BF16)) {
-    throw Garbled();
-  }
-  options.cache_type = type == -1 ? std::nullopt : std::optional(static_cast<DType>(type));
+  options.cache_types.keys = take_type(body);
+  options.cache_types.values = take_type(body);
   options.context = body.take<int64_t>(0, kMost);
   options.tokens = body.take<int64_t>(0, kMost);
   options.sequences = static_cast<int>(body.take<int64_t>(1, 1 << 20));

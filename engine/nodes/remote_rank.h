@@ -46,7 +46,7 @@ class RemoteRank final : public RankExecutor {
   const MemoryPlan& plan() const override { return plan_; }
   int64_t bytes_allocated() const override { return facts_.bytes_allocated; }
   int64_t cache_bytes_per_token() const override { return facts_.cache_bytes_per_token; }
-  DType cache_type() const override { return DType::F32; }  // the first rank's counts
+  CacheTypes cache_types() const override { return {}; }  // the first rank's counts
   std::string description() const override { return links_->name(rank_); }
   std::string page_format() const override { return ""; }  // the first rank's counts
   int64_t page_bytes() const override { return facts_.page_bytes; }

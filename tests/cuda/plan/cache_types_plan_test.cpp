@@ -10,13 +10,13 @@
 namespace skald::test {
 namespace {
 
-struct Planned {
+struct CachePlan {
   cuda::FusedProgram fused;
   cuda::PlanSetting setting;
   cuda::Sizes sizes;
 };
 
-Planned planned(const Model& model, const CacheTypeRequest& types, int capability = 90) {
+CachePlan cache_plan(const Model& model, const CacheTypeRequest& types, int capability = 90) {
   cuda::FusedProgram fused = cuda::fuse_program(model.program());
   RunOptions options;
   options.rows = 512;
@@ -30,7 +30,7 @@ Planned planned(const Model& model, const CacheTypeRequest& types, int capabilit
 }
 
 // The launches of the first layer's attention.
-std::string attention(const Planned& p, const cuda::StepKind& kind) {
+std::string attention_text(const CachePlan& p, const cuda::StepKind& kind) {
   const cuda::StepPlan plan = cuda::plan_step(p.fused, p.setting, kind);
   for (size_t op = 0; op < p.fused.ops.size(); ++op) {
     if (std::holds_alternative<cuda::FusedAttention>(p.fused.ops[op].op)) {
@@ -40,7 +40,7 @@ std::string attention(const Planned& p, const cuda::StepKind& kind) {
   return "";
 }
 
-cuda::StepKind step(int rows, bool decode, bool several = false) {
+cuda::StepKind cache_step(int rows, bool decode, bool several = false) {
   cuda::StepKind kind;
   kind.rows = rows;
   kind.decode = decode;
@@ -64,43 +64,44 @@ Model model_of(int head_dim) {
 TEST_CASE("decode reads codes of one type; other steps go by way of a plain cache") {
   const Model model = model_of(64);
   for (const CacheType type : {CacheType::Q8_0, CacheType::FP8, CacheType::Q4_0}) {
-    const Planned p = planned(model, both(type));
-    CHECK(attention(p, step(1, true)) == "attention_decode_codes_sm90");
-    CHECK(attention(p, step(4, true, true)) ==
+    const CachePlan p = cache_plan(model, both(type));
+    CHECK(attention_text(p, cache_step(1, true)) == "attention_decode_codes_sm90");
+    CHECK(attention_text(p, cache_step(4, true, true)) ==
           "rope_append + encode_cache + attention_decode_codes_sm90");
-    CHECK(attention(p, step(100, false)) ==
+    CHECK(attention_text(p, cache_step(100, false)) ==
           "rope_append + encode_cache + decode_cache + attention_prefill_sm90");
   }
   for (const CacheTypeRequest& types :
        {both(CacheType::F32), both(CacheType::F16),
         CacheTypeRequest{CacheType::Q8_0, CacheType::Q4_0},
         CacheTypeRequest{CacheType::Q8_0, CacheType::FP8}, CacheTypeRequest{CacheType::Q8_0, {}}}) {
-    CHECK(attention(planned(model, types), step(1, true)) ==
+    CHECK(attention_text(cache_plan(model, types), cache_step(1, true)) ==
           "rope_append + encode_cache + decode_cache + attention_decode");
   }
 }
 
 TEST_CASE("heads and GPUs without a kernel for codes go by way of a plain cache") {
   const CacheTypeRequest bytes = both(CacheType::Q8_0);
-  CHECK(attention(planned(model_of(96), bytes), step(1, true)) ==
+  CHECK(attention_text(cache_plan(model_of(96), bytes), cache_step(1, true)) ==
         "rope_append + encode_cache + decode_cache + attention_decode");
-  CHECK(attention(planned(model_of(64), bytes, 80), step(1, true)) ==
+  CHECK(attention_text(cache_plan(model_of(64), bytes, 80), cache_step(1, true)) ==
         "rope_append + encode_cache + decode_cache + attention_decode");
-  CHECK(attention(planned(model_of(64), bytes, 75), step(1, true)) ==
+  CHECK(attention_text(cache_plan(model_of(64), bytes, 75), cache_step(1, true)) ==
         "rope_append + encode_cache + decode_cache + attention_plain");
 }
 
 TEST_CASE("a cache of codes has a plain one of one layer beside it") {
   const Model model = model_of(64);
-  const cuda::Sizes plain = planned(model, both(CacheType::BF16)).sizes;
+  const cuda::Sizes plain = cache_plan(model, both(CacheType::BF16)).sizes;
   CHECK(plain.plain_page == 0);
-  CHECK(attention(planned(model, both(CacheType::BF16)), step(1, true)) == "attention_decode");
-  const cuda::Sizes codes = planned(model, both(CacheType::Q8_0)).sizes;
+  CHECK(attention_text(cache_plan(model, both(CacheType::BF16)), cache_step(1, true)) ==
+        "attention_decode");
+  const cuda::Sizes codes = cache_plan(model, both(CacheType::Q8_0)).sizes;
   CHECK(codes.plain_page == plain.page / 2);  // two layers
   CHECK(codes.page * 32 == plain.page * 17);  // 34 bytes for 32 numbers of 2
   CHECK(codes.plain_cache() == codes.plain_page * codes.pages);
-  CHECK(error_text([&] { planned(model_of(80), both(CacheType::Q8_0)); }, Exit::Usage).find("80") !=
-        std::string::npos);
+  CHECK(error_text([&] { cache_plan(model_of(80), both(CacheType::Q8_0)); }, Exit::Usage)
+            .find("80") != std::string::npos);
 }
 
 }  // namespace skald::test

@@ -288,7 +288,7 @@ TEST_CASE("a rank that gets a garbled message ends with an error") {
     {
       Links links(party(0, 2, port));
       Writer options;
-      options.add(uint8_t{1}).add(uint8_t{0}).add(int32_t{-1});
+      options.add(uint8_t{1}).add(uint8_t{0}).add(int32_t{-1}).add(int32_t{-1});
       options.add(int64_t{256}).add(int64_t{0}).add(int64_t{1}).add(int64_t{0}).add(int64_t{0});
       links.send(1, Kind::Start, options.add(int64_t{16}).add(uint8_t{0}));
       CHECK(links.receive(1).kind == Kind::Done);
