@@ -342,8 +342,8 @@ void StepPlanner::join_shared(const FusedExperts& op, ExpertsEntry& gate,
   ExpertsEntry with_gate = joined(gate, at_ + 1), with_down = joined(down, at_ + op.shared_ops);
   if (op.shared_ops == 3) with_gate.shared_gate = at_ + 2;
   if (!fits(with_gate) || !fits(with_down) || !routes_inside(op, with_gate, with_down)) return;
-  gate = std::move(with_gate);
-  down = std::move(with_down);
+  gate = with_gate;
+  down = with_down;
 }
 
 }  // namespace skald::cuda
