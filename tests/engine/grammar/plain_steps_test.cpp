@@ -9,7 +9,6 @@ namespace skald::test {
 namespace {
 
 using grammar::CharClass;
-using grammar::NodeId;
 using grammar::PlainChars;
 using grammar::PlainSet;
 
