@@ -49,13 +49,17 @@ void add_output_flags(Command& command, BatchFlags& flags) {
   suggest_templates(command, chat_template);
   add_variable_flags(command, flags.chat);
   add_effort_flag(command, flags.chat);
-  command
-      .option("--on-overflow", flags.on_overflow,
-              "A prompt longer than the context: error, truncate-left, skip")
-      .type_name("WHAT")
-      .one_of({"error", "truncate-left", "skip"})
-      .show_default()
-      .group(kChangesOutput);
+  command.suggest(
+      command
+          .option("--on-overflow", flags.on_overflow,
+                  "A prompt longer than the context: error, truncate-left, skip [error]")
+          .type_name("WHAT")
+          .check([](const std::string& what) {
+            const bool known = what == "error" || what == "truncate-left" || what == "skip";
+            return known ? "" : concat("'", what, "': expected error, truncate-left or skip");
+          })
+          .group(kChangesOutput),
+      {"error", "truncate-left", "skip"});
 }
 
 void add_speed_flags(Command& command, BatchFlags& flags) {

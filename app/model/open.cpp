@@ -169,7 +169,8 @@ void add_devices_flags(Command& command, DeviceFlags& flags, const std::string& 
                   "tensor: --devices share one model; replica: each has a copy [replica]")
           .type_name("HOW")
           .check([](const std::string& how) {
-            return how == "tensor" || how == "replica" ? "" : "expected tensor or replica";
+            const bool known = how == "tensor" || how == "replica";
+            return known ? "" : concat("'", how, "': expected tensor or replica");
           })
           .group(kChangesSpeed),
       {"tensor", "replica"});

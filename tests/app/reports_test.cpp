@@ -98,7 +98,7 @@ TEST_CASE("bench reports the same as JSON, CSV, Markdown and text") {
   CHECK(line ==
         "model,bytes,parameters,backend,threads,test,kind,tokens,depth,sequences,repetitions,"
         "tokens_per_second,tokens_per_second_deviation,bytes_per_second,"
-        "share_of_read_bandwidth,flops_per_second,accepted");
+        "share_of_read_bandwidth,flops_per_second,accepted,cache_type_k,cache_type_v");
   std::getline(csv, line);
   CHECK(has(line, "kq256.q8_0.gguf,908288,852736,\"cpu ("));
   CHECK(has(line, ",pp8 @ d3,prefill,8,3,1,2,"));
