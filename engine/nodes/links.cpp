@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <exception>
 
 #include "engine/base/number_text.h"
@@ -62,7 +63,13 @@ Links::Links(const Party& party)
 }
 
 Links::~Links() {
-  say_end(std::uncaught_exceptions() > 0 ? "the first rank has failed, and says why" : "");
+  std::string reason;
+  if (std::uncaught_exceptions() > 0) {
+    // Another thread may know that a rank is lost, and not have said it yet.
+    const std::lock_guard lock(mutex_);
+    reason = end_.empty() ? "the first rank has failed, and says why" : end_;
+  }
+  say_end(reason);
   watch_.reset();
 }
 
@@ -205,9 +212,26 @@ bool Links::gone() {
 }
 
 void Links::fail_gone(int rank) {
+  if (rank_ != 0) hear_reason();
   lose(rank, "has ended");
   const std::lock_guard lock(mutex_);
   fail(Exit::Failed, end_);
+}
+
+// The end of another connection may come before the message in which the first rank says why.
+void Links::hear_reason() {
+  const Socket& control = at(0).sockets[0];
+  control.limit_waits(1);
+  try {
+    while (const auto message = receive_message(control)) {
+      if (message->kind != Kind::End) continue;
+      const std::string reason = Reader(message->body).take_text();
+      const std::lock_guard lock(mutex_);
+      if (end_.empty()) end_ = printable(reason, 2000);
+      return;
+    }
+  } catch (const Error&) {  // the connection has ended in the middle of a message
+  }
 }
 
 void Links::lose(int rank, const std::string& why) noexcept {
@@ -230,8 +254,8 @@ void Links::lose(int rank, const std::string& why) noexcept {
 void Links::say_end(const std::string& reason) {
   if (rank_ != 0) return;
   for (const auto& peer : peers_) {
-    // A thread that is sending at this moment fails soon, and the connection with it.
-    const std::unique_lock lock(peer->sending, std::try_to_lock);
+    // A thread that sends to a rank which does not listen may hold the lock for longer.
+    const std::unique_lock lock(peer->sending, std::chrono::seconds(1));
     if (!lock || !peer->sockets[0]) continue;
     peer->sockets[0].limit_waits(1);
     send_message(peer->sockets[0], Kind::End, Writer().add_text(reason));

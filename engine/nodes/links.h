@@ -65,7 +65,7 @@ class Links {
     int rank = 0;
     std::string host;
     Socket sockets[kChannels];
-    std::mutex sending;
+    std::timed_mutex sending;
   };
 
   Peer& at(int rank) const { return *peers_[static_cast<size_t>(rank_ == 0 ? rank - 1 : 0)]; }
@@ -74,6 +74,7 @@ class Links {
   void check_facts(const Party& party);
   void join(const Party& party);
   void lose(int rank, const std::string& why) noexcept;
+  void hear_reason();  // of the first rank
   void say_end(const std::string& reason);
 
   int rank_, ranks_;
