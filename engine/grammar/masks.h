@@ -92,8 +92,8 @@ class Masks {
   struct Place {
     SetId set = kDead;
     uint8_t missing = 0;  // bytes of the character there that are still to come
-    // Of the set, once it was looked up. Where bytes are missing: of the place after them, if all
-    // characters that begin so lead to one.
+    // Belongs to the set, once it was looked up. Where bytes are missing, it belongs to the place
+    // after them, if all characters that begin so lead to one place.
     Usual* usual = nullptr;
   };
   // A mask in locals_ or masks_.

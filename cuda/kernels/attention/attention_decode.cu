@@ -24,7 +24,6 @@
 #include "cuda/kernels/attention/decode_block.cuh"
 #include "cuda/kernels/attention/decode_ring.cuh"
 #include "cuda/kernels/attention/decode_strip.cuh"
-#include "cuda/kernels/device/all_shared.cuh"
 #include "cuda/kernels/device/launch.cuh"
 #include "engine/base/check.h"
 
@@ -114,16 +113,6 @@ void launch_decode(const AttentionLaunch& a, Stream stream) {
   const bool clusters = a.code == AttentionCode::Wgmma;
   const Split split =
       split_for(a.rows, a.spec, a.decode.depth, {a.multiprocessors, kBlocks<kDim, kWay>, clusters});
-  cudaLaunchAttribute attributes[2] = {};
-  attributes[0].id = cudaLaunchAttributeClusterDimension;
-  attributes[0].val.clusterDim.x = split.cluster;
-  attributes[0].val.clusterDim.y = attributes[0].val.clusterDim.z = 1;
-  attributes[1].id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  attributes[1].val.programmaticStreamSerializationAllowed = 1;
-  cudaLaunchConfig_t config = {};
-  config.gridDim = dim3(split.runs, a.spec.kv_heads * head_tiles(a.spec), a.rows);
-  config.blockDim = dim3(kDecodeThreads);
-  config.stream = stream;
   constexpr int kRingBytes = kDecodeWarps * SourceOf<T, kDim, kExact, kWay>::type::kWarpBytes;
   const auto bytes = [&](int heads, int cluster) {
     return kRingBytes + inbox_bytes(heads * kDim / 4, cluster, kDecodeWarps);
@@ -131,15 +120,8 @@ void launch_decode(const AttentionLaunch& a, Stream stream) {
   const auto kernel = attend_decode<T, kDim, kExact, kWay>;
   int dynamic = bytes(std::min(a.spec.heads / a.spec.kv_heads, kTileHeads), split.cluster);
   if (kWay == Way::WideRing) dynamic = std::max(dynamic, kWideBytes);
-  config.dynamicSmemBytes = static_cast<size_t>(dynamic);
-  SKALD_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                  std::max(dynamic, bytes(kTileHeads, kMaxCluster))));
-  ask_for_all_shared(kernel);
-  config.attrs = clusters ? attributes : attributes + 1;
-  config.numAttrs = (clusters ? 1 : 0) + (a.dependent ? 1 : 0);
-  SKALD_CUDA(cudaLaunchKernelEx(
-      &config, kernel, a,
-      DecodeHeads{a.spec.heads / a.spec.kv_heads, head_tiles(a.spec), split.min_run}));
+  const DecodeBytes memory = {dynamic, std::max(dynamic, bytes(kTileHeads, kMaxCluster))};
+  launch_decode_blocks(kernel, a, split, clusters, memory, stream);
 }
 
 template <class T, int kDim, bool kExact>

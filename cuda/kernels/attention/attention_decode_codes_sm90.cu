@@ -6,7 +6,6 @@
 #include "cuda/kernels/attention/attention.h"
 #include "cuda/kernels/attention/decode_block.cuh"
 #include "cuda/kernels/attention/decode_codes.cuh"
-#include "cuda/kernels/device/all_shared.cuh"
 #include "cuda/kernels/device/launch.cuh"
 #include "engine/base/check.h"
 
@@ -33,31 +32,15 @@ __global__ void __launch_bounds__(kDecodeThreads, kBlocksOfCodes<kDim>)
 
 template <class T, CacheType kType, int kDim>
 void launch_codes(const AttentionLaunch& a, Stream stream) {
-  const int group = a.spec.heads / a.spec.kv_heads, heads = head_tiles(a.spec);
   const Split split =
       split_for(a.rows, a.spec, a.decode.depth, {a.multiprocessors, kBlocksOfCodes<kDim>, true});
-  cudaLaunchAttribute attributes[2] = {};
-  attributes[0].id = cudaLaunchAttributeClusterDimension;
-  attributes[0].val.clusterDim.x = split.cluster;
-  attributes[0].val.clusterDim.y = attributes[0].val.clusterDim.z = 1;
-  attributes[1].id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  attributes[1].val.programmaticStreamSerializationAllowed = 1;
-  const auto bytes = [&](int block_heads, int cluster) {
+  const auto bytes = [&](int heads, int cluster) {
     return kDecodeWarps * CodesOf<T, kType, kDim>::kWarpBytes +
-           inbox_bytes(block_heads * kDim / 4, cluster, kDecodeWarps);
+           inbox_bytes(heads * kDim / 4, cluster, kDecodeWarps);
   };
-  const auto kernel = attend_decode_codes<T, kType, kDim>;
-  SKALD_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                  bytes(kTileHeads, kMaxCluster)));
-  ask_for_all_shared(kernel);
-  cudaLaunchConfig_t config = {};
-  config.gridDim = dim3(split.runs, a.spec.kv_heads * heads, a.rows);
-  config.blockDim = dim3(kDecodeThreads);
-  config.dynamicSmemBytes = static_cast<size_t>(bytes(std::min(group, kTileHeads), split.cluster));
-  config.stream = stream;
-  config.attrs = attributes;
-  config.numAttrs = a.dependent ? 2 : 1;
-  SKALD_CUDA(cudaLaunchKernelEx(&config, kernel, a, DecodeHeads{group, heads, split.min_run}));
+  const int heads = std::min(a.spec.heads / a.spec.kv_heads, kTileHeads);
+  launch_decode_blocks(attend_decode_codes<T, kType, kDim>, a, split, true,
+                       {bytes(heads, split.cluster), bytes(kTileHeads, kMaxCluster)}, stream);
 }
 
 template <class T, CacheType kType>

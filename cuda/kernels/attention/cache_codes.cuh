@@ -114,7 +114,7 @@ struct CacheRow {
   uint8_t* codes;
   uint16_t* scales;
 };
-// Of the keys, or of the values, of one layer in a page that starts at `page`.
+// Finds a token's keys, or its values, of one layer in a page that starts at `page`.
 __device__ inline CacheRow cache_row(const LayerCache& layer, bool values, std::byte* page,
                                      int head, int token) {
   std::byte* const from = page + (values ? layer.values_at() : 0);

@@ -10,6 +10,7 @@
 #include "cuda/kernels/attention/decode_rows.cuh"
 #include "cuda/kernels/attention/decode_run.cuh"
 #include "cuda/kernels/attention/sink.cuh"
+#include "cuda/kernels/device/all_shared.cuh"
 #include "cuda/kernels/device/cluster.cuh"
 #include "cuda/kernels/device/launch.cuh"
 #include "cuda/kernels/prepared_rows.h"
@@ -27,6 +28,32 @@ struct DecodeHeads {
   int tiles;    // tiles of kTileHeads of these heads
   int min_run;  // tokens
 };
+
+// Launches a kernel of such blocks. `used`: dynamic shared memory of this launch; `most`: of any.
+struct DecodeBytes {
+  int used, most;
+};
+template <class Kernel>
+void launch_decode_blocks(Kernel* kernel, const AttentionLaunch& a, const Split& split,
+                          bool clusters, const DecodeBytes& bytes, Stream stream) {
+  cudaLaunchAttribute attributes[2] = {};
+  attributes[0].id = cudaLaunchAttributeClusterDimension;
+  attributes[0].val.clusterDim.x = split.cluster;
+  attributes[0].val.clusterDim.y = attributes[0].val.clusterDim.z = 1;
+  attributes[1].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  attributes[1].val.programmaticStreamSerializationAllowed = 1;
+  const int group = a.spec.heads / a.spec.kv_heads, tiles = head_tiles(a.spec);
+  cudaLaunchConfig_t config = {};
+  config.gridDim = dim3(split.runs, a.spec.kv_heads * tiles, a.rows);
+  config.blockDim = dim3(kDecodeThreads);
+  config.dynamicSmemBytes = static_cast<size_t>(bytes.used);
+  config.stream = stream;
+  SKALD_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes.most));
+  ask_for_all_shared(kernel);
+  config.attrs = clusters ? attributes : attributes + 1;
+  config.numAttrs = (clusters ? 1 : 0) + (a.dependent ? 1 : 0);
+  SKALD_CUDA(cudaLaunchKernelEx(&config, kernel, a, DecodeHeads{group, tiles, split.min_run}));
+}
 
 #if SKALD_HAS_MMA
 

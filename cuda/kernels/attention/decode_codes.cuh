@@ -7,10 +7,8 @@
 // rotated back by attention_decode_codes_sm90's second kernel.
 #pragma once
 
-#include "cuda/kernels/attention/attention_split.h"
 #include "cuda/kernels/attention/cache_codes.cuh"
-#include "cuda/kernels/attention/decode_run.cuh"
-#include "cuda/kernels/device/ptx.cuh"
+#include "cuda/kernels/attention/warp_ring.cuh"
 
 namespace skald::cuda {
 
@@ -45,44 +43,29 @@ __device__ inline uint2 f16_of_codes(uint32_t codes, uint32_t scale) {
   return {numbers[0], numbers[1]};
 }
 
-// For heads of kDim dimensions, whose keys and values have one type.
-template <class T, CacheType kType, int kDim, int kStrips, int kStep>
-struct StripsOfCodes {
-  static constexpr int kScaleBytes = kDim / kCacheBlock * 2;  // of a token
+// Where the codes and scales of a strip's keys, or of its values, lie in the ring.
+template <CacheType kType, int kDim>
+struct StripOfCodes {
   static constexpr bool kScaled = has_scales(kType);
-  static constexpr int kRow = kDim * code_bits(kType) / 8;  // bytes of a token's codes
+  static constexpr int kRow = kDim * code_bits(kType) / 8;    // bytes of a token's codes
+  static constexpr int kScaleBytes = kDim / kCacheBlock * 2;  // of a token
   static constexpr int kScalesAt = kStrip * kRow;
   static constexpr int kHalf = kScalesAt + (kScaled ? kStrip * kScaleBytes : 0);
-  static constexpr int kWarpBytes = kStrips * 2 * kHalf;
-  static constexpr int kTurn = kStrips * kStep;
+};
+
+// For heads of kDim dimensions, whose keys and values have one type.
+template <class T, CacheType kType, int kDim, int kStrips, int kStep>
+struct StripsOfCodes : StripOfCodes<kType, kDim>,
+                       WarpRing<StripsOfCodes<T, kType, kDim, kStrips, kStep>, T,
+                                StripOfCodes<kType, kDim>::kHalf, kStrips, kStep> {
+  using Strip = StripOfCodes<kType, kDim>;
+  using Ring = WarpRing<StripsOfCodes, T, Strip::kHalf, kStrips, kStep>;
+  using Ring::await_keys, Ring::await_values, Ring::barriers, Ring::half, Ring::lane, Ring::page,
+      Ring::policy, Ring::run, Ring::token;
+  using Ring::Ring;
+  using Strip::kHalf, Strip::kRow, Strip::kScaleBytes, Strip::kScaled, Strip::kScalesAt;
   static constexpr bool kCodes = true;
   using Number = Half;
-  struct Barriers {
-    uint64_t keys, values;
-  };
-
-  const DecodeRun<T>& run;
-  int token;  // the first of the turn
-  char* data;
-  Barriers* barriers;
-  uint64_t policy;
-  unsigned lap = 0;
-  int page[kStrips];  // pages of the turn to fetch next; in lane 0
-
-  // `memory`: kWarpBytes, aligned to 128.
-  __device__ StripsOfCodes(const DecodeRun<T>& tokens, int first, char* memory, Barriers* own)
-      : run(tokens), token(first), data(memory), barriers(own), policy(evict_first_policy()) {
-    if (lane() == 0) {
-      barrier_init(&barriers->keys, 1);
-      barrier_init(&barriers->values, 1);
-      barrier_init_fence();
-      find_pages(token);
-      fetch(0, token);
-      fetch(1, token);
-      find_pages(token + kTurn);
-    }
-    __syncwarp();
-  }
 
   // Dimension of the first of eight numbers that a lane has of a key: Attended::score().
   static __device__ int dim(int j, int c) { return 64 * (j / 2) + 16 * c + 8 * (j % 2); }
@@ -132,89 +115,31 @@ struct StripsOfCodes {
 
   using Keys = uint4[kDim / 32][2];
   __device__ Keys& keys(int strip, Keys& to) {
-    if (strip == 0 && token < run.cached_end) barrier_wait(&barriers->keys, lap);
+    await_keys(strip);
     const int g = lane() / 4, c = lane() % 4;
-    const char* const half = half_at(strip, 0);
+    const char* const keys_at = half(strip, 0);
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
 #pragma unroll
-      for (int j = 0; j < kDim / 32; j += 2)
-        two_eights(half, g + 8 * i, dim(j, c), to[j][i], to[j + 1][i]);
+      for (int j = 0; j < kDim / 32; j += 2) {
+        two_eights(keys_at, g + 8 * i, dim(j, c), to[j][i], to[j + 1][i]);
+      }
     }
     return to;
   }
-  __device__ void next_keys() {
-    __syncwarp();
-    if (lane() == 0) fetch(0, token + kTurn);
-  }
   using Values = uint4[4];
   __device__ Values& values(int strip, int j, Values& to) {
-    if (strip == 0 && j == 0 && token < run.cached_end) barrier_wait(&barriers->values, lap);
+    await_values(strip, j);
     const int g = lane() / 4, c = lane() % 4, at = token + strip * kStep;
-    const char* const half = half_at(strip, 1);
+    const char* const values_at = half(strip, 1);
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       const int row = 2 * c + i % 2 + 8 * (i / 2);
-      to[i] = numbers(half, row, 64 * j + 8 * g);
+      to[i] = numbers(values_at, row, 64 * j + 8 * g);
       if (at + row >= run.cached_end) to[i] = {0, 0, 0, 0};
     }
     return to;
   }
-  __device__ void next_values() {
-    __syncwarp();
-    token += kTurn;
-    lap ^= 1;
-    if (lane() == 0 && token < run.cached_end) {
-      fetch(1, token);
-      find_pages(token + kTurn);
-    }
-  }
-
- private:
-  static __device__ int lane() { return static_cast<int>(threadIdx.x) % 32; }
-  __device__ char* half_at(int strip, int which) const {
-    return data + (strip * 2 + which) * kHalf;
-  }
-  static __device__ uint32_t scale_of(const char* half, int row, int at) {
-    if constexpr (!kScaled) return 0;
-    const auto* scales = reinterpret_cast<const uint16_t*>(half + kScalesAt + row * kScaleBytes);
-    return scales[at / kCacheBlock] * 0x10001u;
-  }
-  static __device__ uint4 eight(uint32_t low, uint32_t high, uint32_t scale) {
-    const uint2 a = f16_of_codes<kType>(low, scale), b = f16_of_codes<kType>(high, scale);
-    return {a.x, a.y, b.x, b.y};
-  }
-  // Sixteen numbers of a row from `at` on, a multiple of 16.
-  static __device__ void two_eights(const char* half, int row, int at, uint4& first,
-                                    uint4& second) {
-    const uint32_t scale = scale_of(half, row, at);
-    constexpr bool kNibbles = kType == CacheType::Q4_0;
-    uint4 codes = *reinterpret_cast<const uint4*>(half + row * kRow +
-                                                  (kNibbles ? at / kCacheBlock * 16 : at));
-    if constexpr (kNibbles) {
-      const int shift = at % kCacheBlock / 16 * 4;
-      codes = {codes.x >> shift, codes.y >> shift, codes.z >> shift, codes.w >> shift};
-    }
-    first = eight(codes.x, codes.y, scale);
-    second = eight(codes.z, codes.w, scale);
-  }
-  // Eight numbers of a row from `at` on, a multiple of 8.
-  static __device__ uint4 numbers(const char* half, int row, int at) {
-    const uint32_t scale = scale_of(half, row, at);
-    constexpr bool kNibbles = kType == CacheType::Q4_0;
-    uint2 codes = *reinterpret_cast<const uint2*>(
-        half + row * kRow + (kNibbles ? at / kCacheBlock * 16 + at % 16 : at));
-    if constexpr (kNibbles) {
-      const int shift = at % kCacheBlock / 16 * 4;
-      codes = {codes.x >> shift, codes.y >> shift};
-    }
-    return eight(codes.x, codes.y, scale);
-  }
-  __device__ void find_pages(int first) {
-#pragma unroll
-    for (int i = 0; i < kStrips; ++i) page[i] = run.page_at(first + i * kStep);
-  }
-  // Fetches the keys (0) or values (1) of the turn that begins at `first`. For lane 0.
   __device__ void fetch(int which, int first) const {
     if (first >= run.cached_end) return;
     uint64_t* barrier = which == 0 ? &barriers->keys : &barriers->values;
@@ -230,11 +155,48 @@ struct StripsOfCodes {
       if (at >= run.cached_end) continue;
       const CacheRow row =
           cache_row(layer, which == 1, coded_page(run.a, page[i]), run.kv_head, at % kPageTokens);
-      bulk_copy(half_at(i, which), row.codes, kScalesAt, barrier, policy);
+      bulk_copy(half(i, which), row.codes, kScalesAt, barrier, policy);
       if constexpr (kScaled) {
-        bulk_copy(half_at(i, which) + kScalesAt, row.scales, kStrip * kScaleBytes, barrier, policy);
+        bulk_copy(half(i, which) + kScalesAt, row.scales, kStrip * kScaleBytes, barrier, policy);
       }
     }
+  }
+
+ private:
+  static __device__ uint32_t scale_of(const char* strip, int row, int at) {
+    if constexpr (!kScaled) return 0;
+    const auto* scales = reinterpret_cast<const uint16_t*>(strip + kScalesAt + row * kScaleBytes);
+    return scales[at / kCacheBlock] * 0x10001u;
+  }
+  static __device__ uint4 eight(uint32_t low, uint32_t high, uint32_t scale) {
+    const uint2 a = f16_of_codes<kType>(low, scale), b = f16_of_codes<kType>(high, scale);
+    return {a.x, a.y, b.x, b.y};
+  }
+  // Sixteen numbers of a row from `at` on, a multiple of 16.
+  static __device__ void two_eights(const char* strip, int row, int at, uint4& first,
+                                    uint4& second) {
+    const uint32_t scale = scale_of(strip, row, at);
+    constexpr bool kNibbles = kType == CacheType::Q4_0;
+    uint4 codes = *reinterpret_cast<const uint4*>(strip + row * kRow +
+                                                  (kNibbles ? at / kCacheBlock * 16 : at));
+    if constexpr (kNibbles) {
+      const int shift = at % kCacheBlock / 16 * 4;
+      codes = {codes.x >> shift, codes.y >> shift, codes.z >> shift, codes.w >> shift};
+    }
+    first = eight(codes.x, codes.y, scale);
+    second = eight(codes.z, codes.w, scale);
+  }
+  // Eight numbers of a row from `at` on, a multiple of 8.
+  static __device__ uint4 numbers(const char* strip, int row, int at) {
+    const uint32_t scale = scale_of(strip, row, at);
+    constexpr bool kNibbles = kType == CacheType::Q4_0;
+    uint2 codes = *reinterpret_cast<const uint2*>(
+        strip + row * kRow + (kNibbles ? at / kCacheBlock * 16 + at % 16 : at));
+    if constexpr (kNibbles) {
+      const int shift = at % kCacheBlock / 16 * 4;
+      codes = {codes.x >> shift, codes.y >> shift};
+    }
+    return eight(codes.x, codes.y, scale);
   }
 };
 

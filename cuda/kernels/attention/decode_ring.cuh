@@ -6,51 +6,26 @@
 // (values). At the memory's speed that keeps shared memory busy for half of the time.
 #pragma once
 
-#include "cuda/kernels/attention/attention_split.h"
-#include "cuda/kernels/attention/decode_run.cuh"
-#include "cuda/kernels/device/ptx.cuh"
+#include "cuda/kernels/attention/warp_ring.cuh"
 
 namespace skald::cuda {
 
 // For heads of kDim dimensions.
 template <class T, int kDim, int kStrips, int kStep>
-struct StripsInRing {
-  static constexpr int kRowBytes = kDim * int{sizeof(T)}, kHalf = kStrip * kRowBytes;
-  static constexpr int kWarpBytes = kStrips * 2 * kHalf;
-  static constexpr int kTurn = kStrips * kStep;
+struct StripsInRing : WarpRing<StripsInRing<T, kDim, kStrips, kStep>, T,
+                               kStrip * kDim* int{sizeof(T)}, kStrips, kStep> {
+  using Ring = WarpRing<StripsInRing, T, kStrip * kDim* int{sizeof(T)}, kStrips, kStep>;
+  using Ring::await_keys, Ring::await_values, Ring::barriers, Ring::half, Ring::lane, Ring::page,
+      Ring::policy, Ring::run, Ring::token;
+  using Ring::Ring;
+  static constexpr int kRowBytes = kDim * int{sizeof(T)};
   static constexpr bool kCodes = false;
   using Number = T;
-  struct Barriers {
-    uint64_t keys, values;
-  };
-
-  const DecodeRun<T>& run;
-  int token;  // the first of the turn
-  char* data;
-  Barriers* barriers;
-  uint64_t policy;
-  unsigned lap = 0;
-  int page[kStrips];  // pages of the turn to fetch next; in lane 0
-
-  // `memory`: kWarpBytes, aligned to 128.
-  __device__ StripsInRing(const DecodeRun<T>& tokens, int first, char* memory, Barriers* own)
-      : run(tokens), token(first), data(memory), barriers(own), policy(evict_first_policy()) {
-    if (lane() == 0) {
-      barrier_init(&barriers->keys, 1);
-      barrier_init(&barriers->values, 1);
-      barrier_init_fence();
-      find_pages(token);
-      fetch(0, token);
-      fetch(1, token);
-      find_pages(token + kTurn);
-    }
-    __syncwarp();
-  }
 
   static __device__ int dim(int j, int c) { return 32 * j + 8 * c; }
   using Keys = uint4[kDim / 32][2];
   __device__ Keys& keys(int strip, Keys& to) {
-    if (strip == 0 && token < run.cached_end) barrier_wait(&barriers->keys, lap);
+    await_keys(strip);
     const char* rows = half(strip, 0) + lane() / 4 * kRowBytes + lane() % 4 * 16;
 #pragma unroll
     for (int j = 0; j < kDim / 32; ++j) {
@@ -61,13 +36,9 @@ struct StripsInRing {
     }
     return to;
   }
-  __device__ void next_keys() {
-    __syncwarp();
-    if (lane() == 0) fetch(0, token + kTurn);
-  }
   using Values = uint4[4];
   __device__ Values& values(int strip, int j, Values& to) {
-    if (strip == 0 && j == 0 && token < run.cached_end) barrier_wait(&barriers->values, lap);
+    await_values(strip, j);
     const int g = lane() / 4, c = lane() % 4, at = token + strip * kStep;
     const char* rows = half(strip, 1) + 2 * c * kRowBytes + 128 * j + 16 * g;
 #pragma unroll
@@ -82,24 +53,6 @@ struct StripsInRing {
     }
     return to;
   }
-  __device__ void next_values() {
-    __syncwarp();
-    token += kTurn;
-    lap ^= 1;
-    if (lane() == 0 && token < run.cached_end) {
-      fetch(1, token);
-      find_pages(token + kTurn);
-    }
-  }
-
- private:
-  static __device__ int lane() { return static_cast<int>(threadIdx.x) % 32; }
-  __device__ char* half(int strip, int which) const { return data + (strip * 2 + which) * kHalf; }
-  __device__ void find_pages(int first) {
-#pragma unroll
-    for (int i = 0; i < kStrips; ++i) page[i] = run.page_at(first + i * kStep);
-  }
-  // Fetches the keys (0) or values (1) of the turn that begins at `first`. For lane 0.
   __device__ void fetch(int which, int first) const {
     if (first >= run.cached_end) return;
     uint64_t* barrier = which == 0 ? &barriers->keys : &barriers->values;

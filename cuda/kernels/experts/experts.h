@@ -156,8 +156,8 @@ struct ExpertsLaunch : ExpertsShape {
   unsigned *signal, *wait;
   const RouteLaunch* route;
   uint32_t* router_logits;
-  // Of an expert that every row has: the matrix, laid out like another expert's, and as
-  // RouterPart::shared_gate. routing.weights then has room for one weight more.
+  // The matrix of an expert that every row has, laid out like another expert's, and the weights of
+  // its gate, as RouterPart::shared_gate. routing.weights then has room for one weight more.
   const void* shared;
   const float* shared_gate;
 };
